@@ -316,6 +316,8 @@ pub enum ResourceKind {
     Connections,
     /// Commits that wait for a disk.
     Commits,
+    /// Writes that are synced to a disk one by one.
+    SyncedWrites,
     /// A lock of a database.
     Lock,
     /// Threads of a pool.
@@ -340,6 +342,7 @@ impl fmt::Display for Resource {
             ResourceKind::Connections => write!(f, "the connections of {name}"),
             ResourceKind::Commits => write!(f, "the commits of {name}"),
             ResourceKind::OneCore => write!(f, "the one core that the threads of {name} share"),
+            ResourceKind::SyncedWrites => write!(f, "the synced writes of {name}"),
             ResourceKind::Lock => write!(f, "the lock in {name}"),
             ResourceKind::Threads => write!(f, "the threads of {name}"),
             ResourceKind::Requests => write!(f, "the number of requests that {name} handles at a time"),

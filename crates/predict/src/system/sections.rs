@@ -129,11 +129,14 @@ fn of_finding(finding: &Finding, programs: &[Program], reached: Option<&Capacity
 /// one at a time.
 fn commits(disk: &DiskBound, section: impl Fn(ResourceKind, u32, f64) -> Section) -> Option<Section> {
     let places = if disk.behind > 0.0 { 1 } else { disk.at_disk.ceil().max(1.0) as u32 };
-    // Of a turn that syncs on a fast disk, the kernel's part and that of wake-ups are known by the throughput alone.
-    let is_known = disk.rate > 0.0 && disk.synced.is_none();
-    let held_s = if is_known { disk.at_disk.min(f64::from(places)) / disk.rate } else { 0.0 };
-    let commits = section(ResourceKind::Commits, places, held_s);
-    (commits.held_s > 0.0).then_some(commits)
+    match disk.synced {
+        // Of a turn that syncs on a fast disk, the kernel's part and that of wake-ups are known by the throughput alone.
+        Some(_) => Some(section(ResourceKind::SyncedWrites, places, 0.0)),
+        None if disk.rate > 0.0 => {
+            Some(section(ResourceKind::Commits, places, disk.at_disk.min(f64::from(places)) / disk.rate))
+        }
+        None => None,
+    }
 }
 
 /// Connections of a pool; `None` if neither the pool nor its sockets tell.
