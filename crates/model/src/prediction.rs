@@ -84,7 +84,7 @@ kinds! {
     ReleaseBefore => "release-before";
     /// The proxies beside services are gone.
     RemoveSidecar => "remove-sidecar";
-    /// Times in which a service answers nothing are gone.
+    /// Times in which a service does not respond are gone.
     RemoveStall => "remove-stall";
     /// A pool has another number of connections.
     ResizePool => "resize-pool";
@@ -94,7 +94,7 @@ kinds! {
     RouteQuery => "route-query";
     /// A request needs less CPU.
     SaveCpu => "save-cpu";
-    /// What one request at a time may do takes less time.
+    /// The work that one request at a time may do takes less time.
     ShortenSection => "shorten-section";
     /// A service, an operation or a dependency takes less time.
     SpeedUp => "speed-up";
@@ -441,12 +441,12 @@ pub enum Assumption {
         /// How long all commits of a request take now, nanoseconds.
         held_ns: f64,
     },
-    /// What requests take turns at takes as long when several do it at the same time.
+    /// The work that requests take turns at takes as long when several do it at the same time.
     SectionTakesAsLong {
         /// How long it takes a request, nanoseconds.
         held_ns: f64,
     },
-    /// What is done in a section, its calls and its CPU, shrinks by the factor.
+    /// The work in a section, its calls and its CPU, shrinks by the factor.
     SectionShrinks {
         /// The factor.
         factor: f64,

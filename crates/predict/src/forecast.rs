@@ -387,7 +387,7 @@ fn righted(level: &Level, old: &ModelFit, new: &ModelFit, changed: &System) -> (
         return (if new.is_overloaded { new.rate } else { level.rate().max(new.rate.min(arrivals)) }, mean_s);
     };
     let users = f64::from(level.load.users);
-    // What a level shows beyond the usual think time are requests at its ends, the more the longer a cycle is.
+    // Time of a level beyond the usual think time is that of requests at its ends, the more the longer a cycle is.
     let shorter = ((mean_s + changed.think_s) / (level.mean_s() + seen_s)).min(1.0);
     let think_s = (changed.think_s + (seen_s - changed.think_s) * shorter).max(0.0);
     let rate_max = changed.rate_max();

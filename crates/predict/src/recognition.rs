@@ -59,7 +59,7 @@ pub(crate) fn made_changes(scene: &Scene<'_>, after: &DiagnosedTrial<'_>) -> Res
         all.extend(made);
     }
     let of_services: Vec<Change> = ALL.iter().flat_map(|method| method.made_in_services(&old, &new)).collect();
-    // What a service reports itself has a size, and explains what else its requests show.
+    // Changes that a service reports itself have a size, and explain other signs of its requests.
     let is_other = |known: &MadeChange| of_services.iter().all(|one| one.target != known.change.target);
     all.retain(is_other);
     let suggested = suggest::all(scene.diagnosed);

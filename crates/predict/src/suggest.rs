@@ -9,7 +9,7 @@ use narrows_model::prediction::{Change, ChangeKind};
 use crate::DiagnosedTrial;
 use crate::changes::ALL;
 
-/// What a trial suggests, and why.
+/// Change that a trial suggests, with the reason.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Suggestion {
     /// The finding; `None` if the verdict on the limit suggests the change.

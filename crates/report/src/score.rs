@@ -125,6 +125,11 @@ mod tests {
         | those that simple rules make too: Narrows | 1 | 2.8 % | 25 % |
         | – the rule “a fix removes its share of the latency” | 1 | 25 % | 75 % |
         | – Amdahl's law | 1 | 18 % | 58 % |
+
+        | throughput at each level | predictions | levels | median error | within 10 % | within 25 % | in 90 % interval |
+        |---|---:|---:|---:|---:|---:|---:|
+        | all | 0 | 0 | – | – | – | – |
+        | runs that judge it | 0 | 0 | – | – | – | – |
         ");
         assert!(score(&[]).contains("| all | 0 | – | – |"));
     }

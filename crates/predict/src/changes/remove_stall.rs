@@ -1,7 +1,7 @@
-//! `remove-stall=SERVICE`: times in which a service answers nothing are gone: a command that holds a server's one thread, a stop
+//! `remove-stall=SERVICE`: times in which a service does not respond are gone: a command that holds a server's one thread, a stop
 //! now and then, a response that waits until its first part is acknowledged.
 //!
-//! What a stall costs a request is the delay before acknowledgement, where that is the stall; else what the model has for it.
+//! A request loses the delay before acknowledgement, where that is the stall; else the wait that the model has for it.
 
 use narrows_model::finding::evidence::time_outside_spans::{GapPattern, TimeOutsideSpans};
 use narrows_model::finding::{Evidence, Finding};

@@ -1,7 +1,7 @@
 //! `save-cpu=SERVICE[,FACTOR]`: a request needs a part of its CPU in a service, as with a cheaper algorithm or a result that is
 //! kept; half without a factor.
 //!
-//! What a request waits for in the service stays, which `speed-up` shortens too. A later trial shows the factor by the CPU of a
+//! Waits of a request in the service stay, which `speed-up` shortens too. A later trial shows the factor by the CPU of a
 //! request.
 
 use narrows_model::prediction::{Assumption, Change, ChangeKind};
@@ -32,7 +32,7 @@ impl Method for SaveCpu {
     }
 
     fn made_instead(&self, place: &str, before: &ReadTrial<'_>, after: &ReadTrial<'_>) -> Option<Change> {
-        // What requests take turns at has its own change, which shortens the turns too.
+        // A section has its own change, which shortens the turns too.
         let has_section = sections(place, before.scene).is_ok();
         let factor = cpu_factor(before, after, |service| service == place).filter(|_| !has_section)?;
         Some(Change { amount: Some(factor), ..Change::new(self.kind(), place) })

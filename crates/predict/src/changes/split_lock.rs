@@ -1,6 +1,6 @@
 //! `split-lock=SERVICE`: requests no longer take turns: there is a lock for each thing that is changed, or none.
 //!
-//! What was done in turns takes as long, with as much CPU, at the same time.
+//! The work of a turn takes as long, with as much CPU, beside that of others.
 
 use narrows_model::finding::{Evidence, Finding};
 use narrows_model::prediction::{Assumption, Change, ChangeKind, Resource, ResourceKind};
