@@ -41,7 +41,7 @@ impl Method for BatchCommits {
 
     fn suggested_by(&self, finding: &Finding) -> Option<Change> {
         match &finding.evidence {
-            Evidence::DiskBound(_) => Some(Change::new(self.kind(), &finding.resource)),
+            Evidence::DiskBound(disk) if disk.synced.is_none() => Some(Change::new(self.kind(), &finding.resource)),
             _ => None,
         }
     }

@@ -33,14 +33,18 @@ impl Method for ShortenSection {
     }
 
     fn against(&self, limit: &Resource) -> Option<Change> {
-        (limit.kind == ResourceKind::Lock).then(|| Change::new(self.kind(), &limit.name))
+        matches!(limit.kind, ResourceKind::Lock | ResourceKind::SyncedWrites)
+            .then(|| Change::new(self.kind(), &limit.name))
     }
 
     fn suggested_by(&self, finding: &Finding) -> Option<Change> {
-        match &finding.evidence {
-            Evidence::LockWait(_) => Some(Change::new(self.kind(), &finding.resource)),
-            _ => None,
-        }
+        let is_section = match &finding.evidence {
+            Evidence::LockWait(_) => true,
+            // Whether requests could share a sync is not known.
+            Evidence::DiskBound(disk) => disk.synced.is_some(),
+            _ => false,
+        };
+        is_section.then(|| Change::new(self.kind(), &finding.resource))
     }
 
     fn made_in_requests(&self, change: &Change, before: &ReadTrial<'_>, after: &ReadTrial<'_>) -> Option<Change> {
