@@ -17,7 +17,6 @@ use super::compare::VerdictArguments;
 use crate::exit::{Exit, Failure};
 use crate::live::Live;
 use crate::running::{Form, RunOptions, factor, guard_command, run_and_tell, stop_flag, unfinished};
-use crate::wrapping::wrapped_to;
 use crate::{Outcome, complete, page, runs_folder, stderr};
 
 /// Pairs of trials of a comparison at most, unless another number is given.
@@ -116,10 +115,11 @@ fn print_kept(outcome: &Concluded) -> Outcome {
     let sentence = |scored: &Scored| {
         let source = format!("{}:{}", scored.earlier_run.as_ref()?, scored.before);
         let is_same = kept_predictions::is_as_before(scored);
-        Some(format!("\n{}\n", kept_sentence(&scored.prediction, &source, is_same)))
+        let sentence = kept_sentence(&scored.prediction, &source, is_same);
+        Some(format!("\n{}", narrows_report::text::paragraph(&sentence, super::style())))
     };
     let sentences: String = outcome.scored.iter().filter_map(sentence).collect();
-    super::print(&wrapped_to(&sentences, Some(super::style().width)))
+    super::print_painted(&sentences)
 }
 
 fn write_page(arguments: &Arguments, path: &Path, page: &Path, outcome: &Concluded) -> Result<(), Failure> {

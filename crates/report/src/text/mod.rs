@@ -53,6 +53,12 @@ pub enum Color {
     Never,
 }
 
+/// A sentence as a paragraph. Ends with a line feed.
+pub fn paragraph(sentence: &str, style: Style) -> String {
+    let block = Block::Paragraph(Phrase::from(sentence), Tone::Strong);
+    sections(&[Section::untitled(vec![block])], Paint(style.color), style.width.max(WIDTH_MIN))
+}
+
 /// The text a run ends with. Ends with a line feed.
 pub fn outcome(outcome: &Outcome, style: Style) -> String {
     let last = Block::Paragraph(Phrase::from(outcome.sentence.as_str()), Tone::Strong);
