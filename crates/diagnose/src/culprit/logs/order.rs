@@ -77,7 +77,7 @@ impl<'a> CallOrder<'a> {
 }
 
 impl Tier<'_> {
-    /// What single calls say goes before what several of them imply. Services that call each other are no callers.
+    /// Single calls go before what several of them imply. Of services that call each other, neither is the caller.
     fn is_known(&self, one: &str, other: &str) -> Option<bool> {
         let calls = |from: &str, to: &str| self.own.get(from).is_some_and(|callees| callees.contains(to));
         match (calls(one, other), calls(other, one)) {

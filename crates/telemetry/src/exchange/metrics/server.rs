@@ -49,7 +49,7 @@ const SCRAPE_S: i64 = 60;
 pub struct PrometheusQuery {
     /// The server; `/api/v1/…` is put behind its path.
     pub url: Url,
-    /// What the server wants to be shown, if anything.
+    /// Authorisation that the server wants; `None` if it wants none.
     pub authorization: Option<Authorization>,
     /// The first instant, nanoseconds since 1970.
     pub from_ns: i64,
