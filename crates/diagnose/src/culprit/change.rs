@@ -69,6 +69,8 @@ pub(super) struct Comparison {
     owns: BTreeMap<String, Difference>,
     /// The change that each service makes.
     made: BTreeMap<String, ServiceChange>,
+    /// Share of all calls before because of which a request failed, above 0.
+    usual_failures: f64,
 }
 
 /// The changes that a service made.
@@ -154,6 +156,7 @@ impl Comparison {
             times: BTreeMap::new(),
             owns: BTreeMap::new(),
             made: BTreeMap::new(),
+            usual_failures: 1.0,
         };
         comparison.compare();
         Some(comparison)
@@ -171,6 +174,7 @@ impl Comparison {
         for caller in starved(self) {
             self.charge_gaps(&caller);
         }
+        self.usual_failures = self.usual_failures();
         self.made = self.services.iter().map(|service| (service.clone(), self.made_by(service))).collect();
     }
 
@@ -261,7 +265,8 @@ impl Comparison {
         let made = self.made[service];
         let least_ns = thresholds.culprit_share * self.latency_ns();
         let [of_all, of_reached] = failures;
-        let is_failing = of_all.are_more(thresholds.culprit_error_share) || of_reached.are_more_of_those_reached();
+        let is_failing = of_all.are_more(thresholds.culprit_error_share)
+            || of_reached.are_more_of_those_reached(self.usual_failures);
         let is_slower = made.errors >= ERRORS_MIN && made.ns >= least_ns;
         match () {
             () if is_failing && !(is_slower && made.ns / self.latency_ns() >= of_all.change()) => ServiceRole::Failing,
@@ -281,6 +286,14 @@ impl Comparison {
             _ => made.errors.abs() >= ERRORS_SURE && made.ns.abs() >= SHARE_SURE * moved_ns && moved_ns > 0.0,
         };
         if is_sure { Confidence::High } else { Confidence::Medium }
+    }
+
+    /// At least one failure in all calls that were compared.
+    fn usual_failures(&self) -> f64 {
+        let failed: f64 = self.services.iter().map(|service| self.failures(service).before.0).sum();
+        let calls: f64 = self.services.iter().map(|service| self.visits(service).before).sum();
+        let RequestsDiff { count, .. } = self.requests();
+        failed.max(1.0 / count.0) / calls.max(1.0)
     }
 
     fn failures(&self, service: &str) -> Failures {
