@@ -14,7 +14,7 @@ use super::systems::{NAMES, SHOP, System, TRAVEL};
 use super::{Score, first_seed, is_chosen, is_wanted, repeats, shows_misses};
 
 /// Pairs of healthy sides for each kind of knowledge and history.
-const HEALTHY: u64 = 17;
+const HEALTHY: u64 = 9;
 const DAY_S: i64 = 86_400;
 /// Intervals that have a fault.
 const FAULTY: i64 = 5;
@@ -66,7 +66,7 @@ struct History {
 }
 
 const HISTORIES: [(&str, History); 2] = [
-    ("three days by 30 minutes", History { step_s: 1_800, intervals: 3 * DAY_S / 1_800, pause_s: 7_200 }),
+    ("three days by 10 minutes", History { step_s: 600, intervals: 3 * DAY_S / 600, pause_s: 7_200 }),
     ("20 minutes by 15 seconds", History { step_s: 15, intervals: 80, pause_s: 60 }),
 ];
 

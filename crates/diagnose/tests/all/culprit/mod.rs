@@ -255,7 +255,10 @@ impl Score {
     }
 
     fn shown(self) -> String {
-        let share = |count: u32| 100.0 * f64::from(count) / f64::from(self.all.max(1));
+        if self.all == 0 {
+            return "–".to_owned();
+        }
+        let share = |count: u32| 100.0 * f64::from(count) / f64::from(self.all);
         format!("{:.0} % / {:.0} %", share(self.first), share(self.among_three))
     }
 }
