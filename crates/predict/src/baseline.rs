@@ -18,7 +18,7 @@ const MISS_MAX: f64 = 0.10;
 /// Standard errors that are noise. Latencies are taken to spread as much as their mean.
 const ERRORS_MAX: f64 = 2.0;
 /// Steps of the search for the delay, each of which leaves 62 % of the interval in which it lies.
-const FIT_STEPS: usize = 34;
+const FIT_STEPS: usize = 20;
 /// Levels from which more than the delay is fitted.
 const LEVELS_MIN: usize = 3;
 /// Variabilities that are tried: exponential times, constant ones in service, constant ones everywhere, and bursts.
@@ -276,8 +276,8 @@ mod tests {
 
     #[test]
     fn the_lowest_point_of_a_valley_is_found() {
-        assert!((lowest(0.0, 10.0, |x| (x - 3.2).powi(2)) - 3.2).abs() < 1e-6);
-        assert!(lowest(0.0, 10.0, |x| x) < 1e-6);
+        assert!((lowest(0.0, 10.0, |x| (x - 3.2).powi(2)) - 3.2).abs() < 1e-3);
+        assert!(lowest(0.0, 10.0, |x| x) < 1e-3);
     }
 
     #[test]

@@ -44,16 +44,13 @@ pub(crate) fn made_changes(scene: &Scene<'_>, after: &DiagnosedTrial<'_>) -> Res
     let sample = Sample::new(after.trial, &system.levels);
     let changed = Scene { diagnosed: after, system: &system, sample: &sample };
     let (old, new) = (ReadTrial::new(scene), ReadTrial::new(&changed));
-    // A service that has another narrow place may need less of everything because of that.
-    let has_new_fault = narrow_place(after.findings)
-        .is_some_and(|new| !scene.diagnosed.findings.iter().any(|old| is_same_fault(old, new)));
     let mut all: Vec<MadeChange> = Vec::new();
     for suggestion in suggest::all(scene.diagnosed) {
         let Ok(change) = &suggestion.change else { continue };
         let instead = || ALL.iter().find_map(|method| method.made_instead(&suggestion.place, &old, &new));
         let made = method(change.kind)
             .made_in_requests(change, &old, &new)
-            .or_else(|| instead().filter(|_| !has_new_fault && !new.suggests(change)));
+            .or_else(|| instead().filter(|_| !new.has_new_fault(&old) && !new.suggests(change)));
         let is_new = |made: &Change| all.iter().all(|known| known.change.target != made.target);
         let made = made.filter(is_new).map(|change| MadeChange { change, because: suggestion.finding });
         all.extend(made);
@@ -88,6 +85,14 @@ impl<'s> ReadTrial<'s> {
     /// Whether this trial still suggests a change, of whatever size.
     pub(crate) fn suggests(&self, change: &Change) -> bool {
         suggest::all(self.scene.diagnosed).iter().any(|one| one.is_for(change))
+    }
+
+    /// Whether it has a narrow place that an earlier trial does not have. Its services may need less of everything, or make
+    /// fewer calls at a time, because of that.
+    pub(crate) fn has_new_fault(&self, before: &Self) -> bool {
+        let old = before.scene.diagnosed.findings;
+        let narrow = narrow_place(self.scene.diagnosed.findings);
+        narrow.is_some_and(|new| !old.iter().any(|old| is_same_fault(old, new)))
     }
 
     /// Time that a request takes under the lightest load, seconds.

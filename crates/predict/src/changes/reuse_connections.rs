@@ -44,7 +44,7 @@ impl Method for ReuseConnections {
         let opened = |trial: &ReadTrial<'_>| {
             calls(trial.scene.diagnosed, Some(&change.target), None).map(|all| all.opened_each())
         };
-        let is_made = opened(after)? <= OPENED_LEFT_MAX * opened(before)?;
+        let is_made = opened(after)? <= OPENED_LEFT_MAX * opened(before)? && !after.has_new_fault(before);
         let churn = churn(&change.target, before.scene);
         let is_end = |service: &str| churn.is_some_and(|churn| churn.ends.iter().any(|end| end.service == service));
         is_made.then(|| Change { amount: cpu_factor(before, after, is_end), ..change.clone() })
