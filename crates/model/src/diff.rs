@@ -99,6 +99,10 @@ pub struct ServiceDiff {
     /// Its own time in each of its calls, mean, nanoseconds, before and after; `None` where no spans show it.
     #[serde(default)]
     pub call_ns: Option<(f64, f64)>,
+    /// What users wait for in front of it, where it has no spans, mean per request, nanoseconds, before and after; `None`
+    /// unless this is the change.
+    #[serde(default)]
+    pub outside_ns: Option<(f64, f64)>,
     /// Its kinds of internal spans that vanished or appeared.
     #[serde(default)]
     pub spans: Vec<SpanDiff>,
@@ -140,6 +144,7 @@ impl ServiceDiff {
             memory: None,
             reached: None,
             call_ns: None,
+            outside_ns: None,
             spans: Vec::new(),
             logs: Vec::new(),
             example: None,

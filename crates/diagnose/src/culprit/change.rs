@@ -218,6 +218,12 @@ impl Comparison {
         }
     }
 
+    /// The service where all requests begin; `None` if they begin at several.
+    pub(super) fn entry(&self) -> Option<&str> {
+        let mut entries = self.entries.keys();
+        entries.next().filter(|_| entries.next().is_none()).map(String::as_str)
+    }
+
     /// Mean latency of the requests on the slower side, nanoseconds.
     pub(super) fn latency_ns(&self) -> f64 {
         self.latency.before.max(self.latency.after).max(1.0)
@@ -249,6 +255,7 @@ impl Comparison {
             memory: None,
             reached: calls.map(|calls| calls.reached),
             call_ns: calls.map(|calls| calls.call_ns),
+            outside_ns: None,
             spans: self.spans_changed(service),
             logs: Vec::new(),
             example: self.example_of(service, role),

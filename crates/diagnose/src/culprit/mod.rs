@@ -4,8 +4,8 @@
 //! adds counts at that service and not at all those that wait for it. `change.rs` compares the parts of both sides and
 //! says which changes are more than noise, with errors estimated over blocks of time (`values.rs`). Where no service is
 //! slower over all requests, `rare.rs` judges each by its calls alone. Further evidence are gaps around the calls of one
-//! caller (`starved.rs`), internal spans (`internal.rs`), CPU and memory (`usage.rs`), and logs (`logs.rs`). `order.rs`
-//! puts the likeliest cause first, and `words.rs` puts it into a sentence.
+//! caller (`starved.rs`), what users wait for without any span (`outside.rs`), internal spans (`internal.rs`), CPU and memory
+//! (`usage.rs`), and logs (`logs.rs`). `order.rs` puts the likeliest cause first, and `words.rs` puts it into a sentence.
 //!
 //! Only operations that begin traces on both sides are compared, those requests with each other that make the same calls
 //! (`shapes.rs`), each with as many requests as the later side has, so that another mix of requests is not taken for a
@@ -21,6 +21,7 @@ mod internal;
 mod logs;
 mod metrics;
 mod order;
+mod outside;
 mod parts;
 mod rare;
 mod shapes;
@@ -87,7 +88,10 @@ pub(crate) fn ranking(before: NamedTrials<'_>, after: NamedTrials<'_>, threshold
     };
     let calls = comparison.as_ref().map(Comparison::call_pairs).unwrap_or_default();
     let by_logs = logs::put_to(&mut services, &calls, before, after, thresholds);
-    let weight = |one: &ServiceDiff| by_logs.get(&one.service).copied().unwrap_or(0.0).max(order::weight_of(one));
+    let weight = |one: &ServiceDiff| {
+        let by_logs = by_logs.get(&one.service).copied().unwrap_or(0.0);
+        by_logs.max(order::weight_of(one, usage::machine_share(&one.service, before, after)))
+    };
     services.sort_by(|a, b| weight(b).total_cmp(&weight(a)).then_with(|| a.service.cmp(&b.service)));
     services.truncate(SERVICES_MAX);
     Ranking { requests: comparison.map(|comparison| comparison.requests()), services, clocks }
@@ -116,6 +120,7 @@ fn changes(
     if services.iter().all(|service| service.role != ServiceRole::Slower) {
         rare::judge(&mut services, comparison, thresholds);
     }
+    outside::judge(&mut services, comparison, before, after, thresholds);
     services.iter_mut().for_each(|service| usage::judge(service, before, after));
     services
 }

@@ -31,7 +31,17 @@ pub(super) fn judge(service: &mut ServiceDiff, before: &[&TrialEvidence], after:
     judge_memory(service, before, after);
 }
 
-/// The same of memory alone.
+/// Share of a machine's processors that a service uses in addition; 0 where either is unknown.
+pub(super) fn machine_share(service: &str, before: &[&TrialEvidence], after: &[&TrialEvidence]) -> f64 {
+    let cores = |side| usage(side, names::CPU_CORES, service);
+    let all = after.iter().map(|trial| trial.cores).max().unwrap_or(0);
+    match (cores(before), cores(after)) {
+        (Some(old), Some(new)) if all > 0 => ((new - old) / f64::from(all)).clamp(0.0, 1.0),
+        _ => 0.0,
+    }
+}
+
+/// Puts the memory of a service to it, and names it if it uses notably more than before.
 pub(super) fn judge_memory(service: &mut ServiceDiff, before: &[&TrialEvidence], after: &[&TrialEvidence]) {
     let of = |side| usage(side, names::MEMORY_BYTES, &service.service);
     service.memory = of(before).zip(of(after));

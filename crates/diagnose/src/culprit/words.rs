@@ -70,6 +70,10 @@ fn of_cause(cause: &ServiceDiff) -> String {
             }
         };
     }
+    if let Some((old, new)) = cause.outside_ns {
+        let (old, new) = (units::duration(old), units::duration(new));
+        return format!("requests wait {new} in front of {} instead of {old}, where it has no spans", cause.service);
+    }
     if let Some(text) = of_spans(cause).or_else(|| of_usage(cause)).or_else(|| of_rare_calls(cause)) {
         return text;
     }

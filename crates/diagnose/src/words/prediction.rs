@@ -19,7 +19,7 @@ pub fn assumption(assumption: &Assumption) -> String {
             }
             Assumption::CpuPerRequest => "A request needs as much CPU under every load.".to_owned(),
             Assumption::OneMachine { cores } => {
-                format!("All services and the load generator share one machine with {} cores.", cores)
+                format!("All services and the load generator share one machine with {}.", units::counted(f64::from(*cores), "core"))
             }
             Assumption::RestIsDelay { delay_ns, share } => format!("{} of a request ({} of its latency under the lightest load) pass in no queue and take as long under every load.",
                 units::duration(*delay_ns),

@@ -83,7 +83,7 @@ struct Column {
     cell: fn(&ServiceDiff) -> String,
 }
 
-const COLUMNS: [Column; 15] = [
+const COLUMNS: [Column; 16] = [
     Column { name: "service", has: |_| true, cell: |one| one.service.clone() },
     Column { name: "", has: |_| true, cell: |one| role(one.role).to_owned() },
     Column {
@@ -95,6 +95,11 @@ const COLUMNS: [Column; 15] = [
         name: "response",
         has: |one| one.requests.is_some(),
         cell: |one| pair((one.before_ns, one.after_ns), units::duration),
+    },
+    Column {
+        name: "in front of it",
+        has: |one| one.outside_ns.is_some(),
+        cell: |one| one.outside_ns.map_or_else(absent, |outside_ns| pair(outside_ns, units::duration)),
     },
     Column {
         name: "each call",
@@ -334,6 +339,7 @@ mod tests {
             memory: None,
             reached: None,
             call_ns: None,
+            outside_ns: None,
             spans: Vec::new(),
             logs: match role {
                 ServiceRole::Slower => {
@@ -393,10 +399,12 @@ mod tests {
             ..service("stock", ServiceRole::Slower, 0.1e6, 1.6e6)
         };
         let heavier = ServiceDiff { memory: Some((2e8, 6e8)), ..service("prices", ServiceRole::Heavier, 2e6, 2e6) };
+        let paused = ServiceDiff { outside_ns: Some((1e6, 16e6)), ..service("shop", ServiceRole::Slower, 2e6, 2e6) };
         let shown = |services| diff(&Diff { services, ..example() }, Style { width: 200, color: Color::Never });
-        let text = shown(vec![rare, heavier]);
+        let text = shown(vec![rare, heavier, paused]);
         let has = |header: &str, cell: &str| text.contains(header) && text.contains(cell);
         assert!(has("each call", "2.00 ms → 40.0 ms") && has("reached by", "3.0 % → 4.0 %"), "{text}");
+        assert!(has("in front of it", "1.00 ms → 16.0 ms"), "{text}");
         assert!(has("memory", "191 MiB → 572 MiB"), "{text}");
         let text = shown(example().services);
         assert!(!["each call", "reached by", "memory"].iter().any(|column| text.contains(column)), "{text}");

@@ -83,7 +83,7 @@ fn follows(service: Evidence<'_>, other: Evidence<'_>, order: &CallOrder<'_>) ->
 
 /// The name and weight of a service that traces show as a cause.
 fn cause(service: &ServiceDiff) -> Option<(String, f64)> {
-    service.role.is_cause().then(|| (service.service.clone(), weight_of(service)))
+    service.role.is_cause().then(|| (service.service.clone(), weight_of(service, 0.0)))
 }
 
 fn put(services: &mut Vec<ServiceDiff>, service: &str, kinds: &[JudgedKind], errors: f64) {

@@ -14,7 +14,9 @@ use crate::stats::finite;
 
 /// Look-ups that a request makes at once: of addresses of IPv4 and of IPv6.
 const AT_ONCE_MAX: f64 = 2.0;
-/// Intervals in which requests wait for look-ups, if they do not in the heaviest.
+/// Look-ups that a full machine delays take less: a few turns of other programs at the processor, nanoseconds.
+const FULL_MACHINE_NS: f64 = 10e6;
+/// Intervals in which requests wait for shorter look-ups, if they do not in the heaviest.
 const REPEATED_MIN: usize = 2;
 
 /// The finding of a service for the interval where look-ups take the largest share of the requests' time.
@@ -42,8 +44,10 @@ pub(super) fn finding(reading: &Reading<'_>, service: &str) -> Option<Finding> {
     let long: Vec<_> = found.filter(is_long).collect();
     let heaviest = heaviest_steady(reading.intervals).map(|at| &reading.intervals[at].label);
     // A machine that is full for a moment delays responses of all kinds.
-    let is_heaviest = long.iter().any(|(interval, ..)| Some(&interval.label) == heaviest);
-    if long.len() < REPEATED_MIN && !is_heaviest {
+    let is_certain = |(interval, _, sockets): &(&Interval, &CallLevel, SocketReading)| {
+        Some(&interval.label) == heaviest || request_ns(interval, sockets) >= FULL_MACHINE_NS
+    };
+    if long.len() < REPEATED_MIN && !long.iter().any(is_certain) {
         return None;
     }
     let (interval, level, sockets) = long.into_iter().max_by(|(.., a), (.., b)| a.share().total_cmp(&b.share()))?;

@@ -74,17 +74,18 @@ fn look_ups_that_delay_nothing_are_left_alone() {
 }
 
 #[test]
-fn sockets_that_wait_for_a_name_server_count_under_the_heaviest_load_or_repeatedly() {
-    let load = |vus| Load { vus, rate: 10.0 * f64::from(vus), latency_ms: 100.0 };
-    let trial =
-        || TrialBuilder::new("a").service("shop", None).steady(5, load(2)).steady(5, load(4)).steady(5, load(8));
-    let waiting = |waits: [f64; 3]| {
+fn sockets_that_wait_for_a_name_server_count_under_the_heaviest_load_repeatedly_or_if_they_wait_for_long() {
+    let waiting = |latency_ms: f64, waits: [f64; 3]| {
+        let load = |vus| Load { vus, rate: f64::from(vus) * 1000.0 / latency_ms, latency_ms };
+        let trial =
+            TrialBuilder::new("a").service("shop", None).steady(5, load(2)).steady(5, load(4)).steady(5, load(8));
         let figures =
             move |second: u32| CallFigures { outstanding: waits[second as usize / 5], ..CallFigures::default() };
-        detect(trial().calls("shop", 0, "10.0.0.2:53", figures))
+        detect(trial.calls("shop", 0, "10.0.0.2:53", figures)).len()
     };
-    for found in [[0.0, 0.0, 5.0], [1.0, 2.0, 0.0], [1.0, 7.0, 0.0], [3.9, 7.9, 15.0]] {
-        assert_eq!(waiting(found).len(), 1, "{found:?}");
+    for waits in [[0.0, 0.0, 2.0], [0.5, 1.0, 0.0], [1.0, 7.0, 0.0], [1.9, 3.9, 7.9]] {
+        assert_eq!(waiting(20.0, waits), 1, "{waits:?}");
     }
-    assert_eq!(waiting([0.0, 2.0, 0.0]), [], "a full machine for a moment");
+    assert_eq!(waiting(20.0, [0.0, 1.0, 0.0]), 0, "5 ms, which a full machine takes for a moment");
+    assert_eq!(waiting(200.0, [0.0, 1.0, 0.0]), 1, "50 ms");
 }
