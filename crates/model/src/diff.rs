@@ -99,7 +99,7 @@ pub struct ServiceDiff {
     /// Its own time in each of its calls, mean, nanoseconds, before and after; `None` where no spans show it.
     #[serde(default)]
     pub call_ns: Option<(f64, f64)>,
-    /// What users wait for in front of it, where it has no spans, mean per request, nanoseconds, before and after; `None`
+    /// Wait of users in front of it, where it has no spans, mean per request, nanoseconds, before and after; `None`
     /// unless this is the change.
     #[serde(default)]
     pub outside_ns: Option<(f64, f64)>,

@@ -24,7 +24,7 @@ pub(super) fn section(context: &Context<'_>) -> Section {
     let [load, figures @ ..] = COLUMNS;
     let columns = std::iter::once(Column::left(load)).chain(figures.map(Column::right)).collect();
     let table = Table::grouped(columns, groups).terminal_rows(TERMINAL_MAX);
-    let lines = [verdicts(&limits), next(context.outcome)].concat();
+    let lines: Vec<Line> = verdicts(&limits).into_iter().chain(next(context.outcome)).collect();
     let mut blocks = vec![Block::Lines(lines), Block::Table(table)];
     let machine = limits.iter().flat_map(|one| &one.limit.levels).find_map(|level| level.machine);
     blocks.extend(machine.map(|machine| Block::Only(Medium::Page, vec![Block::Drawing(legend(&machine))])));
@@ -48,12 +48,13 @@ fn verdicts(limits: &[TrialLimit<'_>]) -> Vec<Line> {
     sentences.into_iter().map(line).collect()
 }
 
-/// Order of the changes to each trial's system that gain most together, for trials in which one does not gain all.
-fn next(outcome: &Outcome) -> Vec<Line> {
-    let trials = outcome.evidence.trials.iter().zip(&outcome.ladders).filter(|(_, ladder)| !ladder.is_empty());
-    trials
-        .map(|(trial, ladder)| Line::new("next", "", format!("{}: {}", trial.trial.label(), ladder.sentence)))
-        .collect()
+/// Order of the changes to the last variant that gain most together, if one does not gain all: earlier variants have been
+/// changed already. Of its repetitions the first that has one.
+fn next(outcome: &Outcome) -> Option<Line> {
+    let last = &outcome.comparison.variants.last()?.variant;
+    let mut trials = outcome.evidence.trials.iter().zip(&outcome.ladders);
+    let (_, ladder) = trials.find(|(trial, ladder)| trial.trial.variant == *last && !ladder.is_empty())?;
+    Some(Line::new("next", "", format!("{last}: {}", ladder.sentence)))
 }
 
 /// The levels of a trial; one with a single level stands in the page only.
