@@ -451,7 +451,7 @@ pub enum Assumption {
         /// The factor.
         factor: f64,
     },
-    /// The CPU of a request shrinks by the factor, and what it waits for stays.
+    /// CPU of a request is divided by the factor; its waits stay the same.
     CpuShrinks {
         /// The factor.
         factor: f64,

@@ -57,6 +57,8 @@ pub enum Cannot {
     NoSection {
         /// The service or store.
         place: String,
+        /// Services and stores of which such a limit is known.
+        known: Vec<String>,
     },
     /// Nothing shows calls that are made while something is held.
     NothingHeld {
@@ -113,7 +115,9 @@ impl fmt::Display for Cannot {
                 write!(f, "`{service}` has no CPU limit of its own, only the machine's")
             }
             Cannot::NothingRefused { store } => write!(f, "`{store}` refuses no call"),
-            Cannot::NoSection { place } => write!(f, "nothing shows how many requests at a time `{place}` works on"),
+            Cannot::NoSection { place, .. } => {
+                write!(f, "nothing shows how many requests at a time `{place}` works on")
+            }
             Cannot::NothingHeld { place } => write!(f, "nothing shows calls made while `{place}` holds something"),
             Cannot::NoWait { place, reason } => write!(f, "no wait of `{place}` for {reason} is measured"),
             Cannot::NoAmount { change } => write!(f, "`{}` needs an amount", change.name()),
@@ -132,7 +136,9 @@ impl Cannot {
     /// Advice; `None` if nothing helps.
     pub fn hint(&self) -> Option<String> {
         match self {
-            Cannot::Unknown { known, .. } if !known.is_empty() => Some(format!("there are {}", known.join(", "))),
+            Cannot::Unknown { known, .. } | Cannot::NoSection { known, .. } if !known.is_empty() => {
+                Some(format!("there are {}", known.join(", ")))
+            }
             Cannot::NoLimit { .. } => Some("`add-cpu=machine` gives the machine more cores".into()),
             Cannot::NotSteady => Some("use a load with constant levels, such as `ramping-vus` with `steps`".into()),
             Cannot::NoTraces { .. } => Some("let the services send OpenTelemetry traces".into()),

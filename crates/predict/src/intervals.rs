@@ -2,9 +2,10 @@
 //!
 //! They come from a bootstrap (B. Efron and R. J. Tibshirani, *An Introduction to the Bootstrap*, 1993): levels and traces
 //! are drawn again with replacement, the model is fitted anew each time, and 90 % of the results lie within. They are widened
-//! by how far the model misses the baseline, by the noise of as many requests, and by a least error, for a system that is changed is known less well than one
-//! that was measured. An error of the latency is one of the rate as far as users wait for responses rather than think. And
-//! they are widened by the fourth root of the predicted factor, because a large change is known less well than a small one.
+//! by the largest of three: how far the model misses the baseline, the noise of as many requests, and a least error, for a
+//! changed system is known less well than a measured one. An error of the latency is one of the rate as far as users wait for
+//! responses rather than think. The fourth root of the predicted factor widens them further: a large change is known less well
+//! than a small one.
 
 use narrows_model::prediction::{Estimate, Figures, Forecast};
 

@@ -3,11 +3,16 @@
 //! Two methods are joined. Sampled traces say what a change does to a single request (`retime/`); a closed queueing
 //! network says what many of them make of it (`queueing/`), once it has reproduced what was measured (`baseline.rs`).
 //! `system/` reads the network from the run. `changes/` has a file for each change: its effect, the findings that suggest it,
-//! the limits that it moves, and how it is recognised in another trial. `forecast.rs` computes,
-//! `intervals.rs` says how far it may be off, `suggest.rs` collects what the findings of a trial suggest, `ladder.rs` orders those that gain most together, `recognition.rs` recognises changes that another
-//! trial made, `call_waits.rs` reads waits from sockets for it, `alone.rs` whether it made others besides, `rules.rs` has the simple rules that a prediction has to beat,
-//! `gains.rs` puts the result beside the finding, `sentence.rs` sums up, and `score.rs` compares with what was measured
-//! afterwards. The page is `docs/reference/predict.md`.
+//! the limits that it moves, and how it is recognised in another trial.
+//!
+//! - `suggest.rs` collects the changes that findings and the verdict suggest;
+//! - `forecast.rs` computes what they gain, `intervals.rs` how far that may be off, `ladder.rs` in which order they gain most;
+//! - `gains.rs` puts the result beside the finding, `sentence.rs` sums it up;
+//! - `recognition.rs` recognises changes that another trial made, with the waits that `call_waits.rs` reads from sockets, and
+//!   `alone.rs` says whether that trial made others too;
+//! - `score.rs` compares predictions with measurements, `rules.rs` has the simple rules that they have to beat.
+//!
+//! The page is `docs/reference/predict.md`.
 //!
 //! Everything is a pure function of the evidence: no input or output, no clock, and chance from a fixed seed. What the
 //! evidence does not allow is said as a [`Cannot`]; what it allows with reservations, as doubts of the prediction.

@@ -142,8 +142,8 @@ fn factor(before: &ReadTrial<'_>, old_s: f64, new_s: f64) -> Option<f64> {
     (factor >= GROWTH_MIN && old_s - new_s >= SAVED_SHARE_MIN * before.alone_s()).then_some(factor)
 }
 
-/// Whether requests do in a later trial what they did before: no service needs much less CPU for one, and no call that
-/// sockets show is much shorter.
+/// True if requests do the same work in a later trial: no service uses much less CPU for each, and no call that sockets show
+/// is much shorter.
 pub(crate) fn is_same_work(before: &ReadTrial<'_>, after: &ReadTrial<'_>) -> bool {
     let mut services = before.services.replicas.keys();
     let callees = before.scene.diagnosed.calls.into_iter().flat_map(|graph| &graph.nodes);

@@ -16,7 +16,7 @@ pub(crate) struct Suggestion {
     pub(crate) finding: Option<FindingKind>,
     /// Where the finding or the limit is.
     pub(crate) place: String,
-    /// The change, or why there is none whose gain could be said: a clause without a full stop.
+    /// The change, or the reason why no gain can be predicted: a clause without a full stop.
     pub(crate) change: Result<Change, &'static str>,
 }
 

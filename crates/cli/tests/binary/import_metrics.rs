@@ -50,7 +50,7 @@ fn tables_with_a_mapping_and_a_graph_say_which_service_got_slower() {
         row.and_then(|row| row.split_whitespace().nth(1)).unwrap_or_default().to_owned()
     };
     assert_eq!((role("price"), role("front")), ("slower".to_owned(), "waits".to_owned()), "{shown}");
-    assert!(!shown.contains("--repeat"), "nobody can repeat what is over: {shown}");
+    assert!(!shown.contains("--repeat"), "an imported run cannot be repeated: {shown}");
 }
 
 /// The part of a response of Prometheus' API that holds these values, one for each of the first minutes.

@@ -205,7 +205,7 @@ pub(crate) fn widths(
     }
 }
 
-/// Successful requests of both sides if a trial has so few, and all take so long, that each counts as a trial of its own.
+/// Numbers of successful requests on both sides, where few long requests each count as a trial; `None` otherwise.
 fn few_long_requests(old: &Trials<'_>, new: &Trials<'_>) -> Option<(usize, usize)> {
     let loads = |trials: &Trials<'_>| trials.iter().map(|trial| trial.load_figures()).collect::<Vec<_>>();
     let (old, new) = (loads(old), loads(new));

@@ -8,8 +8,8 @@
 //! 4. a vague name (`max`, `limit`) with that size;
 //! 5. that size under any name.
 //!
-//! Only those of the first rank that has any count. A variant that differs in nothing else takes precedence over a new
-//! one, because whoever wrote it knows what the value should be.
+//! The candidates are those of the first rank that has any. A variant that differs in this value alone is used instead of a
+//! new one: its author chose the value.
 
 mod meaning;
 

@@ -11,7 +11,10 @@ use crate::system::{Section, System};
 pub(super) fn sections<'s>(target: &str, scene: &'s Scene<'s>) -> Result<Vec<&'s Section>, Cannot> {
     let found = places(scene.system, target);
     if found.is_empty() {
-        return Err(Cannot::NoSection { place: target.to_owned() });
+        let named = scene.system.sections.iter().filter(|section| section.kind != ResourceKind::Unexplained);
+        let mut known: Vec<String> = named.map(|section| section.name.clone()).collect();
+        known.dedup();
+        return Err(Cannot::NoSection { place: target.to_owned(), known });
     }
     Ok(found.into_iter().map(|at| &scene.system.sections[at]).collect())
 }

@@ -13,7 +13,7 @@ const PLACES_ERROR: f64 = 0.05;
 /// With more failed requests the rate of successful ones is no capacity.
 const FAILED_MAX: f64 = 0.05;
 
-/// The highest rate, and what it takes to reach it.
+/// Highest rate of a system, and whether its load reached it.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct Capacity {
     /// Requests per second, above 0.

@@ -95,8 +95,7 @@ impl System {
         Ok(system)
     }
 
-    /// Takes the demands and the think time of other levels, as far as these differ from those of its own; the levels
-    /// themselves stay.
+    /// System with the demands and the think time of other levels, and its own levels; `None` if either has no CPU samples.
     pub(crate) fn with_demands_of(&self, levels: &[Level]) -> Option<Self> {
         let (own, other) = (Demands::of(&self.levels)?, Demands::of(levels)?);
         let ratio = |other: f64, own: f64| if own > 0.0 && other > 0.0 { other / own } else { 1.0 };

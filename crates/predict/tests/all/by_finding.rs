@@ -86,7 +86,7 @@ fn what_is_done_while_a_connection_is_held_is_done_without_it() {
     assert_eq!(refused, Cannot::NothingHeld { place: WEB.into() });
     let asked = [read_change("release-before=shop").expect("a change")];
     let refused = predict(&DiagnosedTrial::new(&before, &[]), &asked).expect_err("no section");
-    assert_eq!(refused, Cannot::NoSection { place: "shop".into() });
+    assert_eq!(refused, Cannot::NoSection { place: "shop".into(), known: Vec::new() });
 }
 
 #[test]

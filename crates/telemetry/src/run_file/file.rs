@@ -90,8 +90,8 @@ impl RunFile {
         Ok((file, run, trials))
     }
 
-    /// Adds a conclusion to the file of a run that nobody writes any more. The file's time stays, by which the newest run is
-    /// found.
+    /// Adds a conclusion to the file of a run that has ended. The file's modification time stays: it says which run is the
+    /// newest.
     ///
     /// # Errors
     /// When the file cannot be written to, or its writer still lives.

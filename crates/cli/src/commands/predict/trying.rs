@@ -210,7 +210,7 @@ fn experiment(arguments: &Arguments, outcome: &Concluded, address: &RunAddress) 
                 .hint("name the file with `--experiment FILE`")
         })?,
     };
-    if !file.exists() {
+    if arguments.trying.experiment.is_none() && !file.exists() {
         return Err(Failure::new(format!("the experiment file of {label}, {}, is gone", file.display()))
             .hint("put it back where it was, or name it with `--experiment FILE`"));
     }

@@ -182,7 +182,7 @@ fn repeats() -> u64 {
     wanted_repeats().unwrap_or(1)
 }
 
-/// True if a kind of fault is asked for; all are if none is.
+/// True if a kind of fault is tested: `NARROWS_KIND` is part of its name, or is not set.
 fn is_wanted(kind: &str) -> bool {
     std::env::var("NARROWS_KIND").map_or(true, |wanted| kind.contains(&wanted))
 }

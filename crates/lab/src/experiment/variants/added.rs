@@ -134,7 +134,7 @@ impl Text<'_> {
         is_empty.then(|| (at..at, format!(" {entry}")))
     }
 
-    /// One more item of the list of variants, the last; the list itself if there is none.
+    /// Edits that append an item to the list of variants, or add the list; `None` if the list is not written as one.
     fn with_item(&self, item: &str) -> Option<Vec<Edit>> {
         let Some(key) = self.key(VARIANTS.name()) else {
             let list = format!("{}:\n  - {{ name: {BASELINE} }}\n  - {item}", VARIANTS.name());
