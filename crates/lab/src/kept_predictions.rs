@@ -168,17 +168,12 @@ mod tests {
         let measured = measured.map(|rate| Measured { trial: "a".into(), figures: figures(rate), levels: Vec::new() });
         let estimate = |value: f64| Estimate { value, low: value, high: value };
         Prediction {
-            change: Change::new(kind, "web"),
-            with: Vec::new(),
-            because: None,
-            now: figures(50.0),
-            after: Forecast { rate: estimate(100.0), mean_ns: estimate(80e6), p95_ns: estimate(90e6) },
-            levels: Vec::new(),
-            limit_now: None,
-            limit_after: None,
-            assumptions: Vec::new(),
-            doubts: Vec::new(),
             measured,
+            ..Prediction::new(
+                Change::new(kind, "web"),
+                figures(50.0),
+                Forecast { rate: estimate(100.0), mean_ns: estimate(80e6), p95_ns: estimate(90e6) },
+            )
         }
     }
 

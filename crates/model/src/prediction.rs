@@ -240,6 +240,23 @@ pub struct Measured {
 }
 
 impl Prediction {
+    /// Of a change alone, without levels, limits, assumptions or doubts, and not yet measured.
+    pub fn new(change: Change, now: Figures, after: Forecast) -> Self {
+        Self {
+            change,
+            with: Vec::new(),
+            because: None,
+            now,
+            after,
+            levels: Vec::new(),
+            limit_now: None,
+            limit_after: None,
+            assumptions: Vec::new(),
+            doubts: Vec::new(),
+            measured: None,
+        }
+    }
+
     /// Whether no doubt is so serious that the figures should not be used.
     pub fn is_trusted(&self) -> bool {
         !self.doubts.iter().any(Doubt::is_serious)

@@ -99,17 +99,12 @@ mod tests {
         let figures = |rate: f64| Figures { rate, mean_ns: 8e9 / rate, p95_ns: 9e9 / rate };
         let estimate = |value: f64| Estimate { value, low: 0.9 * value, high: 1.1 * value };
         let prediction = |measured: f64| Prediction {
-            change: Change { kind: ChangeKind::AddReplicas, target: "web".into(), amount: Some(2.0) },
-            with: Vec::new(),
-            because: None,
-            now: figures(50.0),
-            after: Forecast { rate: estimate(100.0), mean_ns: estimate(80e6), p95_ns: estimate(90e6) },
-            levels: Vec::new(),
-            limit_now: None,
-            limit_after: None,
-            assumptions: Vec::new(),
-            doubts: Vec::new(),
             measured: Some(Measured { trial: "b".into(), figures: figures(measured), levels: Vec::new() }),
+            ..Prediction::new(
+                Change { kind: ChangeKind::AddReplicas, target: "web".into(), amount: Some(2.0) },
+                figures(50.0),
+                Forecast { rate: estimate(100.0), mean_ns: estimate(80e6), p95_ns: estimate(90e6) },
+            )
         };
         let predicted =
             "for 2 replicas of web: 100/s (90.0/s to 110/s) and a mean latency of 80.0 ms (72.0 ms to 88.0 ms)";

@@ -236,21 +236,17 @@ pub(crate) fn scored(before: &str, after: &str) -> Scored {
     let estimate = |value: f64| Estimate { value, low: 0.9 * value, high: 1.1 * value };
     let now = Figures { rate: 240.0, mean_ns: 33e6, p95_ns: 54.2e6 };
     let prediction = Prediction {
-        change: prediction::Change { kind: ChangeKind::JoinQueries, target: "shop GET /orders".into(), amount: None },
-        with: Vec::new(),
         because: Some(FindingKind::NPlusOne),
-        now,
-        after: Forecast { rate: estimate(700.0), mean_ns: estimate(9e6), p95_ns: estimate(15e6) },
-        levels: Vec::new(),
-        limit_now: None,
-        limit_after: None,
-        assumptions: Vec::new(),
-        doubts: Vec::new(),
         measured: Some(Measured {
             trial: after.into(),
             figures: Figures { rate: 720.0, mean_ns: 12e6, p95_ns: 13.9e6 },
             levels: Vec::new(),
         }),
+        ..Prediction::new(
+            prediction::Change { kind: ChangeKind::JoinQueries, target: "shop GET /orders".into(), amount: None },
+            now,
+            Forecast { rate: estimate(700.0), mean_ns: estimate(9e6), p95_ns: estimate(15e6) },
+        )
     };
     let rule = |rate, mean_ns| Some(RuleFigures { rate, mean_ns });
     Scored {

@@ -185,17 +185,12 @@ mod tests {
         let estimate = |value: f64| Estimate { value, low: 0.9 * value, high: 1.1 * value };
         let figures = Figures { rate: 100.0, mean_ns: 10e6, p95_ns: 20e6 };
         let prediction = Prediction {
-            change: Change { kind: ChangeKind::Parallelize, target: "GET /a".into(), amount: None },
-            with: Vec::new(),
-            because: None,
-            now: figures,
-            after: Forecast { rate: estimate(rate), mean_ns: estimate(mean_ns), p95_ns: estimate(20e6) },
-            levels: Vec::new(),
-            limit_now: None,
-            limit_after: None,
-            assumptions: Vec::new(),
-            doubts: Vec::new(),
             measured: Some(Measured { trial: "b".into(), figures, levels: Vec::new() }),
+            ..Prediction::new(
+                Change { kind: ChangeKind::Parallelize, target: "GET /a".into(), amount: None },
+                figures,
+                Forecast { rate: estimate(rate), mean_ns: estimate(mean_ns), p95_ns: estimate(20e6) },
+            )
         };
         Scored {
             earlier_run: None,

@@ -96,17 +96,13 @@ mod tests {
         let load = LoadLevel { users: 8, arrivals: None };
         let level = LevelForecast { label: "8 users".into(), load, now: Some(figures(50.0)), after: forecast(200.0) };
         let prediction = Prediction {
-            change: Change { kind: ChangeKind::ResizePool, target: "web".into(), amount: Some(8.0) },
-            with: Vec::new(),
-            because: None,
-            now: figures(50.0),
-            after: forecast(200.0),
             levels: vec![level],
-            limit_now: None,
-            limit_after: None,
-            assumptions: Vec::new(),
-            doubts: Vec::new(),
             measured: Some(measured("main-resize-pool", 150.0)),
+            ..Prediction::new(
+                Change { kind: ChangeKind::ResizePool, target: "web".into(), amount: Some(8.0) },
+                figures(50.0),
+                forecast(200.0),
+            )
         };
         let made = MadeChange {
             service: "web".into(),
