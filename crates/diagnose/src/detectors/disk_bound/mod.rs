@@ -56,7 +56,7 @@ impl Detector for DiskBound {
     }
 
     fn version(&self) -> u32 {
-        2
+        3
     }
 
     fn holds_all_requests(&self) -> bool {
@@ -100,7 +100,8 @@ pub(crate) fn waiting(reading: &Reading<'_>, service: &LoadedService<'_>) -> Opt
 /// Requests without a thread of their own or in a lock, in a service that syncs what it writes for each response.
 fn behind_syncs(reading: &Reading<'_>, service: &LoadedService<'_>) -> Option<Waiting> {
     let thresholds = &reading.thresholds.disk_bound;
-    let at_disk = pressure(reading.trial, service).filter(|share| *share >= PRESSURE_MIN)?;
+    let least = PRESSURE_MIN * left_by_others(reading, service.interval);
+    let at_disk = pressure(reading.trial, service).filter(|share| *share >= least)?;
     let bytes_each = transfer(reading.trial, service, "write")? / service.interval.rate;
     let system_share = Cpu::new(reading).system_share(service.service, service.interval)?;
     let is_synced = bytes_each >= thresholds.disk_synced_bytes && system_share >= thresholds.disk_synced_system_share;
@@ -108,6 +109,13 @@ fn behind_syncs(reading: &Reading<'_>, service: &LoadedService<'_>) -> Option<Wa
     let waiting = service.doing(&OwnTime::Unseen) + service.doing(&OwnTime::Lock) + service.doing(&OwnTime::Disk);
     let at_disk = at_disk.min(waiting);
     is_synced.then_some(Waiting { at_disk, behind: waiting - at_disk, synced: Some(synced) })
+}
+
+/// Share of the machine's CPU that programs outside the run leave, 0 to 1. They delay what a service does between two
+/// syncs, so that the disk is waited for in less of the time; 1 if the machine was not sampled.
+fn left_by_others(reading: &Reading<'_>, interval: &Interval) -> f64 {
+    let machine = Cpu::new(reading).machine(interval);
+    machine.map_or(1.0, |machine| (1.0 - machine.foreign() / machine.all).clamp(0.0, 1.0))
 }
 
 /// Whether this is a closed load of one user whose requests take nearly all of the time.

@@ -10,8 +10,13 @@ use crate::words::InWords;
 
 /// A service with idle CPU under one user, then 16.
 fn trial(rates: (f64, f64)) -> TrialBuilder {
+    trial_on(0.2, rates)
+}
+
+/// The same on a machine with this share of its CPU in use.
+fn trial_on(host_share: f64, rates: (f64, f64)) -> TrialBuilder {
     let load = |vus: u32, rate: f64| Load { vus, rate, latency_ms: 1e3 * f64::from(vus) / rate };
-    let trial = TrialBuilder::new("a").service("shop", None).cpu("shop", 0, |_| 0.2).host_cpu(|_| 0.2);
+    let trial = TrialBuilder::new("a").service("shop", None).cpu("shop", 0, |_| 0.2).host_cpu(move |_| host_share);
     trial.steady(20, load(1, rates.0)).steady(20, load(16, rates.1))
 }
 
@@ -39,21 +44,27 @@ fn requests_behind_one_writer_wait_for_the_disk_too() {
     assert_eq!(detect(trial((150.0, 160.0)).threads("shop", 0, &rare)), [], "the lock is held by something else");
 }
 
-/// Signs of syncs: share of the time with a task at the disk, bytes written per second, share of CPU time in the kernel.
+/// Signs of syncs: share of the time with a task at the disk, bytes written per second, share of CPU time in the kernel; and
+/// the share of the machine's CPU in use.
 #[derive(Debug, Clone, Copy)]
 struct Signs {
+    host_share: f64,
     pressure: f64,
     written: f64,
     system_share: f64,
 }
 
-const SYNCS: Signs = Signs { pressure: 0.4, written: 160.0 * 4096.0, system_share: 0.75 };
+const SYNCS: Signs = Signs { host_share: 0.2, pressure: 0.4, written: 160.0 * 4096.0, system_share: 0.75 };
 
 /// A service whose requests have no thread, with these signs.
 fn writer(rates: (f64, f64), signs: Signs) -> TrialBuilder {
     let shop = ("shop", 0);
     let time = |mode: &'static str| [(names::CPU_MODE, mode)];
-    let trial = trial(rates).threads("shop", 0, &[(ThreadState::Lock, "", 3.0), (ThreadState::Disk, "", 0.1)]);
+    let trial = trial_on(signs.host_share, rates).threads(
+        "shop",
+        0,
+        &[(ThreadState::Lock, "", 3.0), (ThreadState::Disk, "", 0.1)],
+    );
     trial
         .labelled_series(names::CPU_TIME, shop, &time("system"), move |_| 0.2 * signs.system_share)
         .labelled_series(names::CPU_TIME, shop, &time("user"), move |_| 0.2 * (1.0 - signs.system_share))
@@ -75,6 +86,13 @@ fn syncs_on_a_fast_disk_are_named_without_threads_at_it() {
     silent(Signs { written: 160.0 * 200.0, ..SYNCS });
     silent(Signs { system_share: 0.3, ..SYNCS });
     assert_eq!(detect(writer((150.0, 2300.0), SYNCS)), [], "throughput follows the load");
+}
+
+#[test]
+fn programs_beside_it_lengthen_the_time_between_syncs() {
+    let beside = |pressure: f64| detect(writer((150.0, 160.0), Signs { host_share: 0.8, pressure, ..SYNCS }));
+    assert_eq!(beside(0.15).len(), 1, "others use more than half of the CPU");
+    assert_eq!(beside(0.04), [], "a disk that is hardly waited for");
 }
 
 #[test]
