@@ -43,6 +43,8 @@ pub(crate) struct Conversations {
     pub(crate) graph: CallGraph,
     /// Requests of the load under way in each interval.
     in_flight: Vec<f64>,
+    /// Successful responses per second in each.
+    rates: Vec<f64>,
 }
 
 impl Conversations {
@@ -54,7 +56,9 @@ impl Conversations {
         }
         let slowest = |one: &Interval| trial.load_between(one.start_ns, one.end_ns).service.max_ns() as f64;
         mark_background(&mut graph, intervals.iter().map(slowest));
-        let mut conversations = Self { graph, in_flight: intervals.iter().map(Interval::in_flight).collect() };
+        let in_flight = intervals.iter().map(Interval::in_flight).collect();
+        let rates = intervals.iter().map(|interval| interval.rate).collect();
+        let mut conversations = Self { graph, in_flight, rates };
         conversations.graph.nodes = conversations.nodes(trial);
         conversations
     }
@@ -85,6 +89,17 @@ impl Conversations {
             _ => edge.levels[at].all.requests(),
         });
         requests.reduce(|sum, more| Bounds { low: sum.low + more.low, high: sum.high + more.high })
+    }
+
+    /// Requests that a service takes on per second, of all its callers. If the load calls no other service, its rate is
+    /// that of the load. 0 if no socket shows a call.
+    pub(crate) fn taken_on(&self, service: &str, at: usize) -> f64 {
+        let is_only = self.graph.from(names::GENERATOR).count() == 1;
+        let rate = |edge: &CallEdge| match edge.caller.as_str() {
+            names::GENERATOR if is_only => self.rates[at],
+            _ => edge.levels[at].all.rate,
+        };
+        self.graph.to(service).map(rate).sum()
     }
 
     /// The part of the requests under way that the load has at one of the services that it calls. Their number is known

@@ -25,6 +25,10 @@ const WAITING_NOW: [(&str, Option<(&str, &str)>); 2] = [
     ("mysql.innodb_row_lock_current_waits", None),
 ];
 
+/// Counters of MySQL's commands, and the label with the command.
+const COMMANDS: &str = "mysql.commands";
+const COMMAND_KIND: &str = "kind";
+
 /// Sessions of a server, mean numbers.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct Sessions {
@@ -172,6 +176,15 @@ pub(crate) fn repeated_statement<'a>(
     let of_server = counted.filter(|series| series.key.service == server && !is_control(label(series, QUERY_TEXT)));
     let rates = of_server.filter_map(|series| Some((label(series, QUERY_TEXT), rate(series, interval)?)));
     rates.max_by(|(_, a), (_, b)| a.total_cmp(b))
+}
+
+/// Transactions that a MySQL server ended by a statement, per second; 0 if it does not count them.
+pub(crate) fn transactions(trial: &TrialEvidence, server: &str, interval: &Interval) -> f64 {
+    let is_end = |series: &&Series| {
+        let kind = label(series, COMMAND_KIND);
+        series.key.name == COMMANDS && series.key.service == server && ["commit", "rollback"].contains(&kind)
+    };
+    trial.series.iter().filter(is_end).filter_map(|series| rate(series, interval)).sum()
 }
 
 /// True of a statement that controls a transaction or a session.

@@ -2,7 +2,7 @@
 //!
 //! Its sockets show how many calls it makes for each request, and how many of its requests wait for one. If a request made
 //! several calls at once, more calls than requests would be under way. A database counts its statements, so one that
-//! is repeated has a name.
+//! is repeated has a name. A call lasts until its response is read: an interpreter whose threads take turns reads each late.
 //!
 //! Many calls go to one peer, or one or a few to each of several. Where spans exist, `n-plus-one`, `chatty-http`,
 //! `duplicate-query` and `serial-fan-out` say more.
@@ -19,15 +19,15 @@ use crate::exemplars::{TEXT_CHARS_MAX, clipped};
 use crate::read::Reading;
 use crate::read::intervals::heaviest_steady;
 use crate::read::periods::period_of;
-use crate::read::servers::repeated_statement;
+use crate::read::servers::{repeated_statement, transactions};
 use crate::stats::finite;
 use crate::thresholds::rule_thresholds;
 
 mod words;
 
 rule_thresholds! {
-    /// Calls to one peer for each request.
-    sequential_calls_to_one: f64 = 6.0;
+    /// Calls to one peer for each request: as many as `n-plus-one` and `chatty-http` demand of spans.
+    sequential_calls_to_one: f64 = 5.0;
     /// Share of the requests under way that must wait for these calls.
     sequential_calls_share: f64 = 0.2;
     /// Peers that are called one after another.
@@ -48,6 +48,8 @@ const AT_ONCE_MAX: f64 = 1.1;
 const CONNECTIONS_MIN: f64 = 0.5;
 /// Connections opened per call, at most; with more, many of the calls are handshakes.
 const OPENED_SHARE_MAX: f64 = 0.25;
+/// Statements around those of a transaction: one begins it and one ends it.
+const STATEMENTS_AROUND: f64 = 2.0;
 
 /// See the module.
 #[derive(Debug)]
@@ -59,7 +61,7 @@ impl Detector for SequentialCalls {
     }
 
     fn version(&self) -> u32 {
-        1
+        2
     }
 
     fn request_cost_ns(&self, finding: &Finding) -> Option<f64> {
@@ -92,8 +94,9 @@ struct Caller<'r> {
 /// Calls to one peer.
 struct Peer<'r> {
     edge: &'r CallEdge,
-    /// Calls per second.
+    /// Calls per second, without those that only begin or end a transaction.
     rate: f64,
+    /// Requests that wait for a response or have not read it.
     waiting: Bounds,
     statement: Option<evidence::RepeatedStatement>,
 }
@@ -102,19 +105,24 @@ impl<'r> Caller<'r> {
     fn new(reading: &'r Reading<'r>, name: &'r str, at: usize) -> Option<Self> {
         let conversations = reading.conversations();
         let at_work = conversations.at_work(name, at)?.middle();
-        let taken_on: f64 = conversations.graph.to(name).map(|edge| edge.levels[at].all.rate).sum();
+        let taken_on = conversations.taken_on(name, at);
         let served = if taken_on > 0.0 { taken_on } else { reading.intervals[at].rate };
         let behind = conversations.behind(name, at).into_iter().filter(|(peer, _)| *peer != NAME_SERVER);
         let peers = behind.filter_map(|(peer, waiting)| {
             let edge = conversations.graph.from(name).find(|edge| edge.callee == peer)?;
-            let repeated = repeated_statement(reading.trial, peer, &reading.intervals[at]);
+            let calls = &edge.levels[at].all;
+            let unread = if waiting.high > 0.0 { calls.unread } else { 0.0 };
+            let waiting = Bounds { low: waiting.low + unread, high: waiting.high + unread };
+            let interval = &reading.intervals[at];
+            let around = STATEMENTS_AROUND * transactions(reading.trial, peer, interval);
+            let repeated = repeated_statement(reading.trial, peer, interval);
             let statement = repeated.map(|(text, rate)| evidence::RepeatedStatement {
                 text: clipped(text, TEXT_CHARS_MAX),
                 per_request: finite(rate / served),
             });
             let enough = reading.thresholds.sequential_calls.sequential_calls_to_one;
             let statement = statement.filter(|one| one.per_request >= enough);
-            Some(Peer { edge, rate: edge.levels[at].all.rate, waiting, statement })
+            Some(Peer { edge, rate: (calls.rate - around).max(0.0), waiting, statement })
         });
         let peers = peers.filter(|peer| peer.waiting.high > 0.0).collect();
         (at_work > 0.0 && served > 0.0).then_some(Self { reading, name, at, at_work, served, peers })

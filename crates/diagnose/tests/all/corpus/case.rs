@@ -231,6 +231,7 @@ pub(crate) struct Calls {
     pub(crate) outstanding: OneOrMany,
     pub(crate) rate: OneOrMany,
     pub(crate) undecided: Option<OneOrMany>,
+    pub(crate) unread: Option<OneOrMany>,
     pub(crate) opened: Option<OneOrMany>,
 }
 

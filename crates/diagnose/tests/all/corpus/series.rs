@@ -190,6 +190,7 @@ impl Book<'_> {
                 (names::REQUESTS_OUTSTANDING, &calls.outstanding),
                 (names::REQUEST_RATE, &calls.rate),
                 (names::REQUESTS_UNDECIDED, calls.undecided.as_ref().unwrap_or(&none)),
+                (names::RESPONSES_UNREAD, calls.unread.as_ref().unwrap_or(&none)),
                 (names::CONNECTIONS_OPENED, calls.opened.as_ref().unwrap_or(&none)),
             ];
             for (name, value) in told {
