@@ -38,6 +38,9 @@ const JAVA: [&str; 1] = ["java"];
 const PYTHON: [&str; 8] = ["python", "pypy", "gunicorn", "uwsgi", "uvicorn", "hypercorn", "waitress-serve", "flask"];
 /// Programs that run Ruby.
 const RUBY: [&str; 5] = ["ruby", "puma", "rackup", "rails", "bundle"];
+/// The program that runs JavaScript in V8, and its options for the largest heap, in MiB.
+const NODE: &str = "node";
+const NODE_HEAP_OPTIONS: [&str; 2] = ["--max-old-space-size", "--max_old_space_size"];
 /// Programs whose runtimes collect garbage late.
 const LATE_COLLECTORS: [&str; 2] = ["java", "dotnet"];
 /// A program may stand behind another that starts it, such as `/usr/bin/env`.
@@ -104,6 +107,17 @@ pub(crate) fn collects_late(command: &[String]) -> bool {
     names.into_iter().any(|name| LATE_COLLECTORS.contains(&name))
 }
 
+/// Limit of the heap that a command sets for Node.js, bytes; `None` if it starts something else or sets none.
+pub(crate) fn node_heap_limit(command: &[String]) -> Option<f64> {
+    let program = |argument: &String| argument.rsplit('/').next() == Some(NODE);
+    let mut options = command.iter().skip(1 + command.iter().take(PROGRAM_ARGUMENTS).position(program)?);
+    let mebibytes = options.find_map(|argument| {
+        let (option, size) = argument.split_once('=')?;
+        NODE_HEAP_OPTIONS.contains(&option).then(|| size.parse::<u32>().ok())?
+    });
+    mebibytes.filter(|size| *size > 0).map(|size| f64::from(size) * 1_048_576.0)
+}
+
 /// True if a command asks for more than one worker process. Each has its own interpreter.
 pub(crate) fn has_workers(command: &[String]) -> bool {
     let is_many = |number: &str| number.parse::<u32>().is_ok_and(|number| number > 1);
@@ -143,6 +157,18 @@ mod tests {
         assert_eq!(of(""), None);
         let late = |command: &str| collects_late(&[command.to_owned()]);
         assert!(late("/usr/bin/java") && late("dotnet") && !late("build/ledger"));
+    }
+
+    #[test]
+    fn the_heap_of_node_is_read_from_the_command() {
+        let limit = |command: &str| {
+            let command: Vec<String> = command.split(' ').map(str::to_owned).collect();
+            node_heap_limit(&command).map(|bytes| bytes / 1_048_576.0)
+        };
+        assert_eq!(limit("/usr/bin/node --max-old-space-size=128 --require x shop.js"), Some(128.0));
+        assert_eq!(limit("/usr/bin/env node --max_old_space_size=64 shop.js"), Some(64.0));
+        assert_eq!(limit("node shop.js"), None);
+        assert_eq!(limit("java --max-old-space-size=128"), None);
     }
 
     #[test]

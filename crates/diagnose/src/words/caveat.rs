@@ -49,6 +49,10 @@ impl fmt::Display for Text<'_> {
                 f,
                 "{dependency} sends no spans, so a part of this time may be the network or a wait for a connection."
             ),
+            Caveat::HelpersNotNamed => f.write_str(
+                "The threads of Node.js have one name: buffers outside of the heap that helper threads hash or compress \
+                 look the same.",
+            ),
             Caveat::SpanMayWaitForConnection { database } => write!(
                 f,
                 "The span of a call to {database} may begin before it has a connection, so a part may be a wait for \

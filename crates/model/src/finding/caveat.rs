@@ -38,6 +38,8 @@ pub enum Caveat {
         /// The dependency.
         dependency: String,
     },
+    /// The threads of Node.js that help its program may do something else than collect garbage.
+    HelpersNotNamed,
     /// The span of a call to a database may begin before there is a connection.
     SpanMayWaitForConnection {
         /// The database.

@@ -86,7 +86,8 @@ impl Cost {
     fn of_collections(collections: &GarbageCollection) -> Self {
         let pause_s = collections.pause_ns.unwrap_or(0.0) / 1e9;
         let cores = collections.cores.filter(|cores| *cores > 0.0);
-        let cpu_left = cores.map_or(1.0, |cores| 1.0 - (collections.share / cores).min(0.9));
+        let collecting = collections.helper_cores.unwrap_or(collections.share);
+        let cpu_left = cores.map_or(1.0, |cores| 1.0 - (collecting / cores).min(0.9));
         Self { reason: "collections of garbage", wait_s: collections.share * pause_s / 2.0, cpu_left }
     }
 

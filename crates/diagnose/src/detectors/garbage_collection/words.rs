@@ -15,6 +15,7 @@ impl Words for GarbageCollection {
                 "garbage collection stops {service} for {} at a time, and the slowest requests wait for it",
                 units::duration(long.mean_ns)
             ),
+            (PauseSign::Helpers, _) => format!("garbage collection takes {share} of the CPU time of {service}"),
             _ => format!("garbage collection stops {service} for {share} of the time"),
         }
     }
@@ -23,6 +24,7 @@ impl Words for GarbageCollection {
         match self.sign {
             PauseSign::Share => format!("of the time of {}", finding.resource),
             PauseSign::Length => "of the mean latency".to_owned(),
+            PauseSign::Helpers => format!("of the CPU time of {}", finding.resource),
         }
     }
 
@@ -41,7 +43,15 @@ impl Words for GarbageCollection {
         } else {
             format!("`{}` reports {share} of pauses per second", self.metric)
         };
-        let mut reasons = vec![format!("In {}, {seen}{replicas}{counted}.", self.interval)];
+        let mut reasons = match (self.helper_cores, self.cores) {
+            (Some(helpers), Some(cores)) => vec![format!(
+                "In {}, threads beside the busiest use {} of {} cores{replicas}, and the event loop never waits for events.",
+                self.interval,
+                units::number(helpers),
+                units::number(cores)
+            )],
+            _ => vec![format!("In {}, {seen}{replicas}{counted}.", self.interval)],
+        };
         reasons.extend(self.long.filter(|_| self.sign == PauseSign::Length).map(|long| {
             format!(
                 "{} pauses took {} on average; the 99th percentile of the latency is {}.",
@@ -50,7 +60,15 @@ impl Words for GarbageCollection {
                 units::duration(self.p99_ns)
             )
         }));
-        reasons.extend(self.heap.as_ref().map(|heap| {
+        let of_process = self.heap.as_ref().filter(|_| self.sign == PauseSign::Helpers);
+        reasons.extend(of_process.map(|heap| {
+            format!(
+                "The process has {} of memory, and its heap may have {} (`--max-old-space-size`).",
+                units::bytes(heap.used_bytes),
+                units::bytes(heap.limit_bytes)
+            )
+        }));
+        reasons.extend(self.heap.as_ref().filter(|_| of_process.is_none()).map(|heap| {
             let verdict = if self.is_heap_full() {
                 "so a collection frees little and the next one follows soon"
             } else {
@@ -69,8 +87,13 @@ impl Words for GarbageCollection {
     }
 
     fn figures(&self, _finding: &Finding) -> Vec<Figure> {
+        let share = if self.sign == PauseSign::Helpers {
+            "CPU time of helper threads"
+        } else {
+            "time in which collections stop it"
+        };
         let mut figures = vec![
-            Figure::new("time in which collections stop it", self.share * 100.0, "%"),
+            Figure::new(share, self.share * 100.0, "%"),
             Figure::new("throughput at that time", self.rate, "/s"),
             Figure::new("mean latency at that time", self.latency_ns, "ns"),
             Figure::new("99th percentile of the latency", self.p99_ns, "ns"),
@@ -82,13 +105,24 @@ impl Words for GarbageCollection {
             figures.push(Figure::new("collections beside the program", self.concurrent, "s/s"));
         }
         if let Some(heap) = &self.heap {
-            figures.push(Figure::new("heap in use after collections", heap.share() * 100.0, "%"));
+            let what = if self.sign == PauseSign::Helpers {
+                "memory as a share of the heap's limit"
+            } else {
+                "heap in use after collections"
+            };
+            figures.push(Figure::new(what, heap.share() * 100.0, "%"));
         }
         figures.extend(self.cores.map(|cores| Figure::new("CPU, all replicas, median", cores, "{cores}")));
         figures
     }
 
     fn ruled_out(&self, _finding: &Finding) -> Vec<String> {
+        if self.sign == PauseSign::Helpers {
+            return vec![
+                "A busy program with one thread: its helpers would use little CPU beside it.".to_owned(),
+                "Hashing or compression in helpers alone: the event loop would wait for events meanwhile.".to_owned(),
+            ];
+        }
         let mut ruled_out =
             vec!["A single full collection: the pauses are spread over several readings of the metric.".to_owned()];
         if self.runtime == Runtime::Jvm {
@@ -100,7 +134,7 @@ impl Words for GarbageCollection {
     fn falsified_by(&self, finding: &Finding) -> String {
         let service = &finding.resource;
         match self.sign {
-            PauseSign::Share => format!(
+            PauseSign::Share | PauseSign::Helpers => format!(
                 "With a heap twice as large, or half the allocation in each request, {service} is stopped for as long, \
                  or throughput and latency stay the same."
             ),

@@ -29,8 +29,12 @@ pub struct GarbageCollection {
     pub latency_ns: f64,
     /// 99th percentile of the latency in it, nanoseconds.
     pub p99_ns: f64,
-    /// Share of the time in which collections stopped the replica, 0 to 1.
+    /// Share of the time in which collections stopped the replica, 0 to 1; where only helpers show them, the share of its
+    /// CPU time that those took.
     pub share: f64,
+    /// Cores that the runtime's helper threads used; `None` if a metric or a thread shows the pauses themselves.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub helper_cores: Option<f64>,
     /// Collections that stopped it, per second; `None` if they are not counted.
     pub collections: Option<f64>,
     /// Mean length of such a pause, nanoseconds; `None` if they are not counted.
@@ -58,6 +62,8 @@ pub enum PauseSign {
     Share,
     /// Each is so long that the slowest requests are those that wait for one.
     Length,
+    /// The runtime's helper threads use more CPU than the program's own thread while its memory is at the heap's limit.
+    Helpers,
 }
 
 /// Whose collector it is.
