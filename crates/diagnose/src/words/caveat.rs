@@ -53,6 +53,11 @@ impl fmt::Display for Text<'_> {
                 "The threads of Node.js have one name: buffers outside of the heap that helper threads hash or compress \
                  look the same.",
             ),
+            Caveat::StatusNotInSockets { peer, caller } => write!(
+                f,
+                "Sockets do not show what {peer} responds: calls that fail and are retried after a sleep look the same, \
+                 and so does a limit of its own that {caller} keeps by sleeping."
+            ),
             Caveat::SpanMayWaitForConnection { database } => write!(
                 f,
                 "The span of a call to {database} may begin before it has a connection, so a part may be a wait for \

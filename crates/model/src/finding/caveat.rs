@@ -40,6 +40,13 @@ pub enum Caveat {
     },
     /// The threads of Node.js that help its program may do something else than collect garbage.
     HelpersNotNamed,
+    /// Sockets do not show what a response says.
+    StatusNotInSockets {
+        /// The peer that responds.
+        peer: String,
+        /// Its caller.
+        caller: String,
+    },
     /// The span of a call to a database may begin before there is a connection.
     SpanMayWaitForConnection {
         /// The database.

@@ -7,6 +7,8 @@
 //!
 //! A mean hides refusals: a partition can spend 61 of 100 units on average and refuse in its hot seconds. So
 //! consumption is read in the seconds with refused attempts, and the mean is only shown for comparison.
+//!
+//! Without spans of the caller, its sleeping threads and its sockets show that requests wait to call again (`by_sleeps.rs`).
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -25,6 +27,7 @@ use crate::read::stores::Store;
 use crate::read::{Operations, Reading};
 use crate::thresholds::{Thresholds, rule_thresholds};
 
+mod by_sleeps;
 mod words;
 
 rule_thresholds! {
@@ -45,6 +48,12 @@ rule_thresholds! {
     /// Share of its provisioned throughput from which a partition counts as full in a second. Readings do not start
     /// with the store's own seconds, so a full second may be split over two.
     partition_full_share: f64 = 0.8;
+    /// Without spans: share of a service's requests that must sleep, half of them.
+    throttled_sleep_share: f64 = 0.5;
+    /// The same: factor by which the sleep of a request must grow with the load. One of the program's own choice is constant.
+    throttled_sleep_growth: f64 = 2.0;
+    /// The same: calls to the peer for each request, of which every fourth request at least repeats one.
+    throttled_calls: f64 = 1.25;
 }
 
 /// See the module.
@@ -57,7 +66,7 @@ impl Detector for Throttling {
     }
 
     fn version(&self) -> u32 {
-        2
+        3
     }
 
     fn detect(&self, reading: &Reading<'_>) -> Vec<Finding> {
@@ -73,7 +82,8 @@ impl Detector for Throttling {
                 candidates.extend(candidate.filter(Candidate::is_worth_saying));
             }
         }
-        one_for_each_store(candidates).into_iter().map(|candidate| candidate.finding(self)).collect()
+        let by_spans = one_for_each_store(candidates).into_iter().map(|candidate| candidate.finding(self));
+        by_spans.chain(by_sleeps::findings(reading)).collect()
     }
 }
 
@@ -269,6 +279,7 @@ impl<'a> Candidate<'a> {
             mean: self.store.mean(self.trial),
             demand: self.demand(),
             other_operations: self.others.clone(),
+            sleeps: None,
         }
     }
 

@@ -1,6 +1,6 @@
 //! Texts of `throttling` findings.
 
-use narrows_model::finding::evidence::throttling::Throttling;
+use narrows_model::finding::evidence::throttling::{SleepsBetweenCalls, Throttling};
 use narrows_model::finding::{Figure, Finding};
 use narrows_model::units;
 
@@ -8,6 +8,14 @@ use crate::detectors::words::{Words, operation};
 
 impl Words for Throttling {
     fn title(&self, finding: &Finding) -> String {
+        if let Some(sleeps) = &self.sleeps {
+            return format!(
+                "{} limits the rate of calls: {} sleeps for {} of each request and calls again",
+                finding.resource,
+                sleeps.caller,
+                units::duration(sleeps.sleep_ns)
+            );
+        }
         format!(
             "{} rejects {} of the calls of {}, which then wait and retry",
             finding.resource,
@@ -17,10 +25,16 @@ impl Words for Throttling {
     }
 
     fn cost_of(&self, _finding: &Finding) -> String {
+        if self.sleeps.is_some() {
+            return "of the time of all requests".into();
+        }
         "of the time of the slower half of these requests".into()
     }
 
     fn reasons(&self, finding: &Finding) -> Vec<String> {
+        if let Some(sleeps) = &self.sleeps {
+            return reasons_of_sleeps(sleeps, &finding.resource);
+        }
         let mut reasons = vec![
             format!(
                 "{} of {} attempts were rejected (status 429 or similar), and the slower half of the requests of {} \
@@ -46,6 +60,14 @@ impl Words for Throttling {
     }
 
     fn figures(&self, _finding: &Finding) -> Vec<Figure> {
+        if let Some(sleeps) = &self.sleeps {
+            return vec![
+                Figure::new("sleep of a request, mean", sleeps.sleep_ns, "ns"),
+                Figure::new("sleep of a request under the lightest load, mean", sleeps.lighter_sleep_ns, "ns"),
+                Figure::new("calls for each request, mean", sleeps.calls_per_request, ""),
+                Figure::new("wait for a call, mean", sleeps.call_ns, "ns"),
+            ];
+        }
         let mut figures = vec![
             Figure::new("rejected attempts", self.rejected, ""),
             Figure::new("share of all attempts", self.rejected_share() * 100.0, "%"),
@@ -64,7 +86,13 @@ impl Words for Throttling {
         figures
     }
 
-    fn ruled_out(&self, _finding: &Finding) -> Vec<String> {
+    fn ruled_out(&self, finding: &Finding) -> Vec<String> {
+        if let Some(sleeps) = &self.sleeps {
+            return vec![
+                "A sleep of a fixed length: it would be as long under each load.".into(),
+                format!("Slow calls: {} responds within {}.", finding.resource, units::duration(sleeps.call_ns)),
+            ];
+        }
         let waits = match self.waits_as_requested_share {
             Some(_) if self.waits_as_requested() => {
                 "A pause of the program (garbage collection, no CPU) or a wait for a connection: the gaps follow the \
@@ -86,6 +114,12 @@ impl Words for Throttling {
     }
 
     fn falsified_by(&self, finding: &Finding) -> String {
+        if let Some(sleeps) = &self.sleeps {
+            return format!(
+                "{} gets no response with status 429, 503 or another error from {}.",
+                sleeps.caller, finding.resource
+            );
+        }
         format!(
             "With more throughput provisioned for {}, no attempt is rejected, and the slower half of {} takes as long \
              as before.",
@@ -95,6 +129,13 @@ impl Words for Throttling {
     }
 
     fn advice(&self, finding: &Finding) -> String {
+        if let Some(sleeps) = &self.sleeps {
+            return format!(
+                "Look at what {0} responds to {1} (status 429, `Retry-After`). Ask for a higher rate, or call it less: cache \
+                 its responses, or fetch several things with one call.",
+                finding.resource, sleeps.caller
+            );
+        }
         let is_more = |demand: &f64| self.provisioned.is_none_or(|provisioned| *demand > provisioned);
         let amount = self.demand.filter(is_more).map(|demand| {
             format!(
@@ -113,6 +154,26 @@ impl Words for Throttling {
             operation(finding)
         )
     }
+}
+
+fn reasons_of_sleeps(sleeps: &SleepsBetweenCalls, peer: &str) -> Vec<String> {
+    vec![
+        format!(
+            "In {}, {} of {} requests under way sleep in {}: {} per request, and {} under the lightest load.",
+            sleeps.reading.interval,
+            units::number(sleeps.reading.waiting.middle()),
+            units::number(sleeps.reading.in_flight),
+            sleeps.caller,
+            units::duration(sleeps.sleep_ns),
+            units::duration(sleeps.lighter_sleep_ns)
+        ),
+        format!(
+            "Each request calls {peer} {} times on average, and a call takes {}.",
+            units::number(sleeps.calls_per_request),
+            units::duration(sleeps.call_ns)
+        ),
+        "More load brought longer sleeps and no more throughput.".to_owned(),
+    ]
 }
 
 fn consumption(evidence: &Throttling) -> Option<String> {

@@ -2,6 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
+use super::sockets::SocketReading;
+
 /// From this share of waits as long as requested on, the waits are taken for the store's doing.
 pub const WAITS_AS_REQUESTED_SHARE_MIN: f64 = 0.8;
 
@@ -37,6 +39,26 @@ pub struct Throttling {
     pub demand: Option<f64>,
     /// Other operations that wait for the same store.
     pub other_operations: Vec<String>,
+    /// Sleeps between calls, where no span shows rejections; the figures above are then 0 or absent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub sleeps: Option<SleepsBetweenCalls>,
+}
+
+/// Requests of a service that sleep and call a peer again.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+pub struct SleepsBetweenCalls {
+    /// The service.
+    pub caller: String,
+    /// Calls to the peer for each request, mean.
+    pub calls_per_request: f64,
+    /// Wait for one call, mean, nanoseconds.
+    pub call_ns: f64,
+    /// Sleep of a request, mean, nanoseconds.
+    pub sleep_ns: f64,
+    /// The same under the lightest load, from 0.
+    pub lighter_sleep_ns: f64,
+    /// The requests that sleep.
+    pub reading: SocketReading,
 }
 
 impl Throttling {
