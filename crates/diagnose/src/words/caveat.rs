@@ -53,6 +53,11 @@ impl fmt::Display for Text<'_> {
                 "The threads of Node.js have one name: buffers outside of the heap that helper threads hash or compress \
                  look the same.",
             ),
+            Caveat::SlowCallNotNamed { peer } => write!(
+                f,
+                "Sockets do not show which of the calls to {peer} takes longest; one that is made before or after the others \
+                 looks the same."
+            ),
             Caveat::StatusNotInSockets { peer, caller } => write!(
                 f,
                 "Sockets do not show what {peer} responds: calls that fail and are retried after a sleep look the same, \

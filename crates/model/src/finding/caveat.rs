@@ -40,6 +40,11 @@ pub enum Caveat {
     },
     /// The threads of Node.js that help its program may do something else than collect garbage.
     HelpersNotNamed,
+    /// Sockets do not show which of several calls takes longest.
+    SlowCallNotNamed {
+        /// The peer that is called.
+        peer: String,
+    },
     /// Sockets do not show what a response says.
     StatusNotInSockets {
         /// The peer that responds.

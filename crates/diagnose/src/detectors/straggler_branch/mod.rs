@@ -7,6 +7,8 @@
 //!
 //! A branch is identified by its call: the call's kind and partition, or the name of a span of the program's own work.
 //! If all concurrent calls send the same to the same callee, branches cannot be distinguished.
+//!
+//! Without spans, sockets show that one of several parallel calls is alone for long (`by_sockets.rs`).
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 
@@ -24,6 +26,7 @@ use crate::thresholds::{Thresholds, rule_thresholds};
 use branch::{Branch, key, kinds};
 
 mod branch;
+mod by_sockets;
 mod words;
 
 rule_thresholds! {
@@ -40,6 +43,8 @@ rule_thresholds! {
     straggler_overlap_share: f64 = 0.5;
     /// Requests that must show it.
     straggler_requests: usize = 5;
+    /// Without spans: how long one call must be alone, nanoseconds. Kernels count the times of sockets in steps of up to 10 ms.
+    straggler_socket_drag_ns: f64 = 20e6;
 }
 
 /// See the module.
@@ -52,7 +57,7 @@ impl Detector for StragglerBranch {
     }
 
     fn version(&self) -> u32 {
-        1
+        2
     }
 
     fn explains_gaps(&self) -> bool {
@@ -77,10 +82,10 @@ impl Detector for StragglerBranch {
             let candidate = move |seen| Candidate::new(service, name, seen, &requests);
             branches.into_values().map(candidate).collect::<Vec<_>>()
         });
-        candidates
+        let by_spans = candidates
             .filter(|candidate| candidate.is_worth_saying(reading.thresholds))
-            .map(|candidate| candidate.finding(self))
-            .collect()
+            .map(|candidate| candidate.finding(self));
+        by_spans.chain(by_sockets::findings(reading)).collect()
     }
 }
 
@@ -237,6 +242,7 @@ impl<'r> Candidate<'r> {
             length_ns: self.median(|sighting| sighting.length_ns),
             drag_ns: self.drag_ns(),
             text: clipped(&branch.text, TEXT_CHARS_MAX),
+            sockets: None,
         }
     }
 }

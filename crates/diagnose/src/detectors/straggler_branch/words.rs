@@ -1,6 +1,6 @@
 //! Texts of `straggler-branch` findings.
 
-use narrows_model::finding::evidence::straggler_branch::{Branch, StragglerBranch};
+use narrows_model::finding::evidence::straggler_branch::{Branch, ParallelCalls, StragglerBranch};
 use narrows_model::finding::{Figure, Finding};
 use narrows_model::units;
 
@@ -12,6 +12,15 @@ const NAME_CHARS_MAX: usize = 80;
 
 impl Words for StragglerBranch {
     fn title(&self, finding: &Finding) -> String {
+        if self.sockets.is_some() {
+            let drag = units::duration(self.drag_ns);
+            return format!(
+                "{} waits {drag} for one of {} calls to {}",
+                finding.resource,
+                self.branches,
+                callee(&self.branch)
+            );
+        }
         format!("{} waits for {} after its parallel work is done", operation(finding), name(&self.branch))
     }
 
@@ -20,6 +29,9 @@ impl Words for StragglerBranch {
     }
 
     fn reasons(&self, finding: &Finding) -> Vec<String> {
+        if let Some(calls) = &self.sockets {
+            return reasons_of_sockets(self, calls, &finding.resource);
+        }
         vec![
             format!(
                 "{} is the last of {} parallel branches in {} of the requests of {} ({} requests).",
@@ -39,6 +51,15 @@ impl Words for StragglerBranch {
     }
 
     fn figures(&self, _finding: &Finding) -> Vec<Figure> {
+        if let Some(calls) = &self.sockets {
+            return vec![
+                Figure::new("time with one call under way, at least", self.drag_ns, "ns"),
+                Figure::new("calls for each request, mean", calls.per_request, ""),
+                Figure::new("calls under way for each request at work", calls.at_once, ""),
+                Figure::new("connections for each user under the lightest load", calls.connections_per_user, ""),
+                Figure::new("time of a request, mean", self.latency_ns, "ns"),
+            ];
+        }
         vec![
             Figure::new("requests in which it is the last", self.last_share * 100.0, "%"),
             Figure::new("time after the second-last branch, median", self.drag_ns, "ns"),
@@ -49,10 +70,16 @@ impl Words for StragglerBranch {
     }
 
     fn source_text(&self) -> Option<String> {
-        Some(self.text.clone())
+        self.sockets.is_none().then(|| self.text.clone())
     }
 
-    fn ruled_out(&self, _finding: &Finding) -> Vec<String> {
+    fn ruled_out(&self, finding: &Finding) -> Vec<String> {
+        if self.sockets.is_some() {
+            return vec![
+                format!("Calls one after another: {} would need one connection for each user.", finding.resource),
+                "Calls of one length: as many would be under way as a request makes.".into(),
+            ];
+        }
         vec![
             "Work in the background: each of these branches ended before the span it is below.".into(),
             "Sequential calls and clocks that disagree: the branches overlapped for most of the shorter one.".into(),
@@ -61,6 +88,9 @@ impl Words for StragglerBranch {
     }
 
     fn falsified_by(&self, finding: &Finding) -> String {
+        if self.sockets.is_some() {
+            return format!("All calls of {} to {} take equally long.", finding.resource, callee(&self.branch));
+        }
         format!(
             "{} responds as fast as the branch that ends next, and {} is as slow as before.",
             capitalised(&name(&self.branch)),
@@ -69,6 +99,14 @@ impl Words for StragglerBranch {
     }
 
     fn advice(&self, finding: &Finding) -> String {
+        if self.sockets.is_some() {
+            return format!(
+                "Compare the times of the calls of {} to {}, and make the slowest one faster or wait for it less: start it \
+                 first, respond without it after a deadline, or cache its response.",
+                finding.resource,
+                callee(&self.branch)
+            );
+        }
         format!(
             "Make {} faster, or wait for it less: start it first, respond without it after a deadline, cache its \
              response, or fetch it once the rest is shown. Making the other branches of {} in {} faster gains nothing.",
@@ -77,6 +115,33 @@ impl Words for StragglerBranch {
             finding.resource
         )
     }
+}
+
+/// Name of what a branch calls, or that of its work.
+fn callee(branch: &Branch) -> &str {
+    match branch {
+        Branch::Work { name } => name,
+        Branch::Call { callee, .. } => callee,
+    }
+}
+
+fn reasons_of_sockets(straggler: &StragglerBranch, calls: &ParallelCalls, service: &str) -> Vec<String> {
+    vec![
+        format!(
+            "{service} makes {} calls to {} for each request, at once: it keeps {} connections for each user under the \
+             lightest load.",
+            units::number(calls.per_request),
+            callee(&straggler.branch),
+            units::number(calls.connections_per_user)
+        ),
+        format!(
+            "In {}, {} are under way for each request at work: for {} or more of its {} only one is.",
+            calls.reading.interval,
+            units::number(calls.at_once),
+            units::duration(straggler.drag_ns),
+            units::duration(straggler.latency_ns)
+        ),
+    ]
 }
 
 fn name(branch: &Branch) -> String {

@@ -2,6 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
+use super::sockets::SocketReading;
+
 /// A branch that is nearly always the last of what the requests of an operation do in parallel.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 pub struct StragglerBranch {
@@ -22,6 +24,23 @@ pub struct StragglerBranch {
     pub drag_ns: f64,
     /// The query of the branch, or else what it calls or is named; clipped.
     pub text: String,
+    /// The calls as sockets show them, where no span does: the branch is then one of them, `drag_ns` a lower bound, and the
+    /// numbers of requests 0.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub sockets: Option<ParallelCalls>,
+}
+
+/// Calls of a service to one peer, several at a time for each request.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+pub struct ParallelCalls {
+    /// Calls for each request, mean.
+    pub per_request: f64,
+    /// Calls under way for each request at work, mean.
+    pub at_once: f64,
+    /// Connections for each user under the lightest load.
+    pub connections_per_user: f64,
+    /// The calls.
+    pub reading: SocketReading,
 }
 
 /// Work that is done in parallel with other branches.
