@@ -9,7 +9,8 @@ use narrows_model::evidence::TrialEvidence;
 use narrows_model::finding::evidence::lock_wait::{HolderState, LockHolder, WaitingStatement};
 use narrows_model::series::servers::{
     COLLECTION, HOLDER_AGE, HOLDER_QUERY_TEXT, HOLDER_STATE, LOCK_TYPE, LOCK_WAITS, QUERY_TEXT, REDIS_CALLS,
-    REDIS_COMMAND, REDIS_SLOWEST, REDIS_TIME, SESSION_STATE, SESSIONS, STATEMENT_CALLS, SessionState,
+    REDIS_COMMAND, REDIS_SLOWEST, REDIS_TIME, SESSION_STATE, SESSIONS, STATEMENT_CALLS, STATEMENT_SESSIONS,
+    STATEMENT_TIMES, SessionState,
 };
 use narrows_model::series::{Series, names};
 
@@ -176,6 +177,50 @@ pub(crate) fn repeated_statement<'a>(
     let of_server = counted.filter(|series| series.key.service == server && !is_control(label(series, QUERY_TEXT)));
     let rates = of_server.filter_map(|series| Some((label(series, QUERY_TEXT), rate(series, interval)?)));
     rates.max_by(|(_, a), (_, b)| a.total_cmp(b))
+}
+
+/// A statement of a database in an interval.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct StatementUse<'a> {
+    pub(crate) text: &'a str,
+    /// Sessions that execute it at any moment, mean.
+    pub(crate) sessions: f64,
+    /// Executions per second; `None` if its sessions were sampled and not its executions counted.
+    pub(crate) calls: Option<f64>,
+}
+
+/// The statements that a database executed in an interval: as it counts them, else as its sessions were sampled.
+pub(crate) fn statements<'a>(trial: &'a TrialEvidence, server: &str, interval: &Interval) -> Vec<StatementUse<'a>> {
+    let counted = counted_statements(trial, server, interval);
+    if counted.is_empty() { sampled_statements(trial, server, interval) } else { counted }
+}
+
+fn counted_statements<'a>(trial: &'a TrialEvidence, server: &str, interval: &Interval) -> Vec<StatementUse<'a>> {
+    let of_times = |times: &'a Series| {
+        let counts = STATEMENT_CALLS[STATEMENT_TIMES.iter().position(|name| *name == times.key.name)?];
+        let is_same = |other: &&Series| {
+            (&*other.key.name, other.key.replica) == (counts, times.key.replica)
+                && (&other.key.service, &other.key.labels) == (&times.key.service, &times.key.labels)
+        };
+        let calls = rate(trial.series.iter().find(is_same)?, interval).filter(|calls| *calls > 0.0)?;
+        Some(StatementUse { text: label(times, QUERY_TEXT), sessions: rate(times, interval)?, calls: Some(calls) })
+    };
+    trial.series.iter().filter(|series| series.key.service == server).filter_map(of_times).collect()
+}
+
+fn sampled_statements<'a>(trial: &'a TrialEvidence, server: &str, interval: &Interval) -> Vec<StatementUse<'a>> {
+    let of_server = |name: &'static str| {
+        trial.series.iter().filter(move |series| series.key.service == server && series.key.name == name)
+    };
+    let readings = of_server(SESSIONS).map(|series| sum(series, interval).1).max().unwrap_or(0);
+    if readings < READINGS_MIN {
+        return Vec::new();
+    }
+    let mut sessions: BTreeMap<&str, f64> = BTreeMap::new();
+    for series in of_server(STATEMENT_SESSIONS) {
+        *sessions.entry(label(series, QUERY_TEXT)).or_default() += sum(series, interval).0 / readings as f64;
+    }
+    sessions.into_iter().map(|(text, sessions)| StatementUse { text, sessions, calls: None }).collect()
 }
 
 /// Transactions that a MySQL server ended by a statement, per second; 0 if it does not count them.

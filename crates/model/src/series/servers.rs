@@ -17,6 +17,9 @@ pub const HOLDER_AGE: &str = "db.server.lock.holder.age";
 /// Executions of a statement, by [`QUERY_TEXT`]: counters of PostgreSQL and of MySQL, for the statements that cost most.
 pub const STATEMENT_CALLS: [&str; 2] = ["postgresql.statement.calls", "mysql.statement.calls"];
 
+/// Time of these executions in seconds, by [`QUERY_TEXT`]: counters in the order of [`STATEMENT_CALLS`].
+pub const STATEMENT_TIMES: [&str; 2] = ["postgresql.statement.time", "mysql.statement.time"];
+
 /// Calls of a command of Redis since it started: a counter by [`REDIS_COMMAND`].
 pub const REDIS_CALLS: &str = "redis.cmd.calls";
 /// Time that the server's thread spent in these calls since it started, in microseconds: a counter by [`REDIS_COMMAND`].

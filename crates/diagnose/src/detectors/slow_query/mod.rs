@@ -6,6 +6,8 @@
 //! It is measured under the lightest load: a query that is quick there and slow later waits for others, which is
 //! `database-saturation`. Many quick queries are `n-plus-one`, and a wait for a connection ends before the query's span
 //! begins. Failed queries do not show how long a query takes.
+//!
+//! Of services without spans, the database itself says which statement takes long (`by_server.rs`).
 
 use std::collections::BTreeMap;
 
@@ -24,6 +26,7 @@ use crate::read::requests::{Query, cut_at_end};
 use crate::stats::finite;
 use crate::thresholds::rule_thresholds;
 
+mod by_server;
 mod words;
 
 rule_thresholds! {
@@ -47,7 +50,7 @@ impl Detector for SlowQuery {
     }
 
     fn version(&self) -> u32 {
-        3
+        4
     }
 
     fn detect(&self, reading: &Reading<'_>) -> Vec<Finding> {
@@ -59,7 +62,7 @@ impl Detector for SlowQuery {
             let slow = candidates.filter(Candidate::is_slow).collect();
             Some(worst(slow, &all)?.finding(self, service, operation))
         });
-        of_operation.collect()
+        of_operation.chain(by_server::findings(reading)).collect()
     }
 }
 
@@ -204,6 +207,7 @@ impl<'a> Candidate<'a> {
             service: service.into(),
             shape: first.shape,
             query: clipped(self.shapes[0].text, TEXT_CHARS_MAX),
+            source: evidence::QuerySource::Spans,
             query_ns: first.query_ns,
             queries_per_request: first.queries_per_request,
             rows: self.rows(),

@@ -1,6 +1,6 @@
 //! Texts of `slow-query` findings.
 
-use narrows_model::finding::evidence::slow_query::SlowQuery;
+use narrows_model::finding::evidence::slow_query::{QuerySource, SlowQuery};
 use narrows_model::finding::{Figure, Finding};
 use narrows_model::units;
 
@@ -43,8 +43,11 @@ impl Words for SlowQuery {
         let lightest = if self.is_lightest_load { ", the lightest load" } else { "" };
         let rows = self.rows.map_or_else(String::new, |rows| format!(", for {} rows", units::number(rows)));
         let (subject, object) = if self.others.is_empty() { ("It", "it") } else { ("The first", "them") };
-        let mut reasons =
-            vec![format!("{subject} takes {} (median){load}{lightest}{rows}.", units::duration(self.query_ns))];
+        let mut reasons = vec![format!(
+            "{subject} takes {} ({}){load}{lightest}{rows}.",
+            units::duration(self.query_ns),
+            average(self.source)
+        )];
         if !self.others.is_empty() {
             let each: Vec<String> = self.others.iter().map(|other| units::duration(other.query_ns)).collect();
             reasons.push(format!("The others take {}.", each.join(", ")));
@@ -59,9 +62,10 @@ impl Words for SlowQuery {
     }
 
     fn figures(&self, finding: &Finding) -> Vec<Figure> {
+        let average = average(self.source);
         let mut figures = vec![
-            Figure::new("one query, median", self.query_ns, "ns"),
-            Figure::new("queries of this shape in each request, median", self.queries_per_request, ""),
+            Figure::new(format!("one query, {average}"), self.query_ns, "ns"),
+            Figure::new(format!("queries of this shape in each request, {average}"), self.queries_per_request, ""),
         ];
         for other in &self.others {
             let shape = clipped(&other.shape, FIGURE_CHARS_MAX);
@@ -79,10 +83,19 @@ impl Words for SlowQuery {
     fn ruled_out(&self, finding: &Finding) -> Vec<String> {
         let mut ruled_out = vec![
             match self.others.len() {
-                0 => format!("Repetition: a request sends it {} (median).", times(self.queries_per_request)),
+                0 => format!(
+                    "Repetition: a request sends it {} ({}).",
+                    times(self.queries_per_request),
+                    average(self.source)
+                ),
                 _ => "Repetition: a request sends each of them three times at most (median).".to_owned(),
             },
-            "A wait for a connection: it happens before the query's span begins.".to_owned(),
+            match self.source {
+                QuerySource::Spans => "A wait for a connection: it happens before the query's span begins.".to_owned(),
+                QuerySource::Counts | QuerySource::Samples => {
+                    "A wait for a connection: it happens before the server executes the statement.".to_owned()
+                }
+            },
         ];
         ruled_out.extend(self.database_cpu_share.map(|share| {
             format!(
@@ -104,6 +117,15 @@ impl Words for SlowQuery {
          by, return fewer rows and columns, or cache data that seldom changes. If the query reads little, it waits: for \
          a lock, a disk, or another server."
             .into()
+    }
+}
+
+/// Word for what the figures of a query are.
+fn average(source: QuerySource) -> &'static str {
+    match source {
+        QuerySource::Spans => "median",
+        QuerySource::Counts => "mean, as the server counts",
+        QuerySource::Samples => "at least, by samples of its sessions",
     }
 }
 

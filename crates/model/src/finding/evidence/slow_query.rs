@@ -13,9 +13,12 @@ pub struct SlowQuery {
     pub shape: String,
     /// One query as it was sent; clipped where it is very long.
     pub query: String,
-    /// Time of one, median, nanoseconds.
+    /// Source of its time.
+    #[serde(default)]
+    pub source: QuerySource,
+    /// Time of one, nanoseconds: median of spans, mean of counts, lower bound by samples.
     pub query_ns: f64,
-    /// Queries of this shape in a request that sends one, median, from 1.
+    /// Queries of this shape in a request that sends one, median, from 1; without spans, mean over all requests.
     pub queries_per_request: f64,
     /// Rows that one returns, median; `None` if no span records it.
     pub rows: Option<f64>,
@@ -29,6 +32,19 @@ pub struct SlowQuery {
     /// empty if those of one shape take long enough alone.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub others: Vec<SlowStatement>,
+}
+
+/// Source of a query's time.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum QuerySource {
+    /// Spans of its caller.
+    #[default]
+    Spans,
+    /// The server's counts of executions and their time.
+    Counts,
+    /// Samples of the server's sessions.
+    Samples,
 }
 
 /// The queries of another shape.
