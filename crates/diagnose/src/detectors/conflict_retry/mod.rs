@@ -5,13 +5,15 @@
 //! that multiply while something fails; this detector looks at the rate of conflicts, which may be constant.
 //!
 //! A few retried conflicts are too cheap to report. If no span shows why a transaction failed, the store's own counters
-//! (`wsrep_local_bf_aborts`, `wsrep_local_cert_failures`, deadlocks) may still show it.
+//! (`wsrep_local_bf_aborts`, `wsrep_local_cert_failures`, deadlocks) may still show it: by their number, or because about
+//! as many requests failed.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use narrows_model::evidence::TrialEvidence;
 use narrows_model::finding::evidence::conflict_retry::{self as evidence, Counter, Requests};
 use narrows_model::finding::{Caveat, Confidence, Exemplar, Finding, FindingKind};
+use narrows_model::load::ErrorKind;
 use narrows_model::operation::OperationEvidence;
 use narrows_model::series::{Point, Series};
 use narrows_model::trace::TraceId;
@@ -50,13 +52,17 @@ pub struct ConflictRetry;
 const COUNTERS: [&str; 5] =
     ["wsrep_local_bf_aborts", "wsrep_local_cert_failures", "innodb_deadlocks", "deadlocks", "postgresql_deadlocks"];
 
+/// Conflicts that a store counts for each failed request, at most, if they are why requests fail: a cluster may count one
+/// under two names. More of them are retried, and the failures may be others.
+const CONFLICTS_PER_FAILURE_MAX: f64 = 2.0;
+
 impl Detector for ConflictRetry {
     fn kind(&self) -> FindingKind {
         FindingKind::ConflictRetry
     }
 
     fn version(&self) -> u32 {
-        1
+        2
     }
 
     fn detect(&self, reading: &Reading<'_>) -> Vec<Finding> {
@@ -160,7 +166,10 @@ impl<'a> Candidate<'a> {
             confidence: if self.is_counted() { Confidence::High } else { Confidence::Medium },
             exemplars: self.exemplars(),
             resource: store,
-            ..Finding::new(evidence::ConflictRetry { requests: Some(requests), counters }, detector.version())
+            ..Finding::new(
+                evidence::ConflictRetry { requests: Some(requests), counters, failed: 0 },
+                detector.version(),
+            )
         }
     }
 
@@ -239,15 +248,22 @@ fn grown(trial: &TrialEvidence, series: &Series) -> f64 {
 
 /// Findings from the stores' own counters, for trials without a conflict in any span.
 fn of_counters(detector: &ConflictRetry, reading: &Reading<'_>) -> Vec<Finding> {
+    let thresholds = &reading.thresholds.conflict_retry;
     let load = reading.trial.counted_load();
     let requests = (load.succeeded + load.errors.total()) as f64;
+    // The client of a lost transaction gets a response with an error status.
+    let failed = load.errors.of(ErrorKind::Status);
     let of_store = |(store, counters): (&str, Vec<Counter>)| {
-        let evidence = evidence::ConflictRetry { requests: None, counters };
-        let share = evidence.counted() / requests.max(1.0);
-        (share >= reading.thresholds.conflict_retry.conflict_share).then(|| Finding {
+        let mut evidence = evidence::ConflictRetry { requests: None, counters, failed: 0 };
+        let (counted, all) = (evidence.counted(), load.errors.total() as f64);
+        let is_as_many = counted >= thresholds.conflict_error_share * all && counted <= CONFLICTS_PER_FAILURE_MAX * all;
+        evidence.failed = if failed >= thresholds.conflict_error_traces as u64 && is_as_many { failed } else { 0 };
+        let share = counted / requests.max(1.0);
+        let is_found = share >= thresholds.conflict_share || evidence.failed > 0;
+        is_found.then(|| Finding {
             resource: store.into(),
             cost_share: share.min(1.0),
-            confidence: Confidence::Low,
+            confidence: if evidence.failed > 0 { Confidence::Medium } else { Confidence::Low },
             caveats: vec![Caveat::ConflictsNotInSpans],
             ..Finding::new(evidence, detector.version())
         })

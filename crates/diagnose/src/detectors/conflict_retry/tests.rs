@@ -83,6 +83,26 @@ fn where_no_span_tells_the_store_does() {
 }
 
 #[test]
+fn few_conflicts_are_named_where_as_many_requests_fail() {
+    let counted = |deadlocks: f64, failed: u64| {
+        let trial = TrialBuilder::new("a").service("store", None);
+        let trial = trial.steady(10, Load { vus: 2, rate: 200.0, latency_ms: 10.0 });
+        let trial = trial.series("db.deadlocks", "store", 0, move |second| f64::from(second) * deadlocks / 9.0);
+        let mut trial = trial.build();
+        trial.seconds[4].errors.status = failed;
+        crate::detect(&ConflictRetry, &trial, &Thresholds::default())
+    };
+    let findings = counted(4.0, 5);
+    let [finding] = &findings[..] else { panic!("one finding, not {findings:?}") };
+    assert_eq!(finding.title(), "store ended 4 conflicting transactions, and 5 requests failed");
+    assert_eq!(finding.reasons()[1], "About as many requests failed: 5 with an error status.");
+    assert_eq!(finding.confidence, Confidence::Medium);
+    assert_eq!(counted(2.0, 5), [], "most failures have another reason");
+    assert_eq!(counted(4.0, 1), [], "one failure");
+    assert_eq!(counted(4.0, 0), [], "all were retried");
+}
+
+#[test]
 fn counters_are_known_by_their_own_names() {
     for name in ["wsrep_local_bf_aborts", "mysql.wsrep_local_cert_failures", "postgresql.deadlocks", "db.deadlocks"] {
         assert!(is_counter(name), "{name}");

@@ -16,6 +16,11 @@ impl Words for ConflictRetry {
                 operation(finding),
                 what_follows(requests)
             ),
+            None if self.failed > 0 => format!(
+                "{store} ended {} conflicting transactions, and {} requests failed",
+                count(self.counted()),
+                units::count(self.failed)
+            ),
             None => format!("{store} ended {} conflicting transactions", count(self.counted())),
         }
     }
@@ -34,7 +39,9 @@ impl Words for ConflictRetry {
         let store = &finding.resource;
         let Some(requests) = &self.requests else {
             let grew = |counter: &Counter| format!("{} grew by {}.", counter.name, count(counter.conflicts));
-            return self.counters.iter().map(grew).collect();
+            let as_many = (self.failed > 0)
+                .then(|| format!("About as many requests failed: {} with an error status.", units::count(self.failed)));
+            return self.counters.iter().map(grew).chain(as_many).collect();
         };
         let mut reasons = vec![reported(requests, store)];
         reasons.extend(failures(requests));
@@ -89,6 +96,7 @@ impl Words for ConflictRetry {
                 "With one request of {} at a time, {store} still rejects as large a share of its transactions.",
                 operation(finding)
             ),
+            None if self.failed > 0 => "With retries of these transactions, as many requests fail.".to_owned(),
             None => format!("{store} counts as many conflicts with one client."),
         }
     }

@@ -9,6 +9,9 @@ pub struct ConflictRetry {
     pub requests: Option<Requests>,
     /// The store's own counts of its conflicts; empty if it counts none.
     pub counters: Vec<Counter>,
+    /// Requests of the load that failed, if only the store counts conflicts and these are about as many; else 0.
+    #[serde(default)]
+    pub failed: u64,
 }
 
 impl ConflictRetry {
