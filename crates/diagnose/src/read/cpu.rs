@@ -63,11 +63,13 @@ pub(crate) struct Cpu<'a> {
     pub(crate) trial: &'a TrialEvidence,
     pub(crate) thresholds: &'a Thresholds,
     pub(crate) intervals: &'a [Interval],
+    pub(crate) reading: Reading<'a>,
 }
 
 impl<'a> Cpu<'a> {
     pub(crate) fn new(reading: &Reading<'a>) -> Self {
-        Self { trial: reading.trial, thresholds: reading.thresholds, intervals: reading.intervals }
+        let Reading { trial, thresholds, intervals, .. } = *reading;
+        Self { trial, thresholds, intervals, reading: *reading }
     }
 
     /// The median of a replica's series in an interval.
@@ -129,6 +131,17 @@ impl<'a> Cpu<'a> {
         }
     }
 
+    /// Share of the requests under way in an interval that wait for a processor in a service, 0 to 1: as many as its
+    /// threads that wait for one, and no more than its sockets show there. `None` if no socket shows requests there.
+    pub(crate) fn requests_held(&self, service: &str, at: usize) -> Option<f64> {
+        let interval = self.intervals.get(at).filter(|interval| interval.in_flight() > 0.0)?;
+        let place = self.reading.intervals.iter().position(|read| read == interval)?;
+        let of = |name: &str| mean(self.trial, interval, |key| key.name == name && key.service == service);
+        let waiting = of(names::CPU_WAIT)?.max(of(names::CGROUP_THROTTLED_TIME).unwrap_or(0.0));
+        let at_work = self.reading.conversations().at_work(service, place)?.low;
+        Some((waiting.min(at_work) / interval.in_flight()).clamp(0.0, 1.0))
+    }
+
     /// The replica closest to its limit speaks for the service.
     pub(crate) fn of_service(&self, service: &'a str) -> Option<Saturation<'a>> {
         let replicas: Vec<&ServiceInstance> = self.trial.services.iter().filter(|i| i.service == service).collect();
@@ -174,7 +187,8 @@ impl<'a> Cpu<'a> {
         Some(Saturation { service, limit, level, at, replicas: (1, 1), replica: instance.replica })
     }
 
-    /// Bursts use up a quota long before the mean does. That counts as a limit only where it is shown that the load waits.
+    /// Bursts use up a quota long before the mean does. That counts as a limit only where it is shown that the load waits:
+    /// by its throughput or latency, or by the requests that are held.
     fn throttled(&self, instance: &ServiceInstance, level: impl Fn(&Interval) -> Option<f64>) -> Option<(usize, f64)> {
         let least = self.thresholds.cpu_saturation.cpu_throttled_limit_share;
         let of_held = |interval: &Interval| {
@@ -185,7 +199,9 @@ impl<'a> Cpu<'a> {
             // One that is not held can still refute another.
             level(interval).map(|level| if is_held { level } else { level.min(least * (1.0 - f64::EPSILON)) })
         };
-        self.saturated(of_held, least).filter(|(at, _)| self.proof(*at).is_some())
+        let enough = self.thresholds.cpu_saturation.cpu_held_requests_share;
+        let holds_requests = |at: usize| self.requests_held(&instance.service, at).is_some_and(|share| share >= enough);
+        self.saturated(of_held, least).filter(|(at, _)| self.proof(*at).is_some() || holds_requests(*at))
     }
 
     fn of_machine(&self, service: &'a str, replicas: usize) -> Option<Saturation<'a>> {

@@ -11,7 +11,8 @@
 //!
 //! CPU use alone does not prove that CPU limits the throughput. Confidence is high only if throughput stopped growing
 //! with users or with the offered rate, or if requests queue: by Little's law for a given number of users, by the time
-//! from sending to response for a given rate. A cap that only bursts use up is reported only with such a proof.
+//! from sending to response for a given rate. A cap that only bursts use up is reported only with such a proof, or if a
+//! good part of the requests under way wait for a processor in the service, as its threads and sockets show.
 //! `cpu.rs` reads the CPU series.
 
 use narrows_model::finding::evidence::cpu::{CpuConsumers, CpuLimit};
@@ -46,6 +47,9 @@ rule_thresholds! {
     cpu_pressure_share: f64 = 0.10;
     /// Share of the limit that a service limited by bursts must use, median.
     cpu_throttled_limit_share: f64 = 0.70;
+    /// Share of the requests under way that must wait for a processor in a service limited by bursts, where nothing else
+    /// shows that the load waits: the share of the latency from which other waits are told too.
+    cpu_held_requests_share: f64 = 0.20;
     /// Throughput has stopped growing when it grows by less than this share of the growth of users or of the offered
     /// rate.
     flat_growth_share: f64 = 0.25;
@@ -65,7 +69,7 @@ impl Detector for CpuSaturation {
     }
 
     fn version(&self) -> u32 {
-        7
+        8
     }
 
     fn holds_all_requests(&self) -> bool {
@@ -113,8 +117,10 @@ fn evidence_of(cpu: &Cpu<'_>, saturation: &Saturation<'_>, interval: &Interval) 
         held: evidence::Held {
             throttled_share: held.throttled.map(finite),
             waiting_share: held.waiting.map(finite),
+            requests_share: cpu.requests_held(service, saturation.at).map(finite),
             throttled_share_min: cpu.thresholds.cpu_saturation.cpu_throttled_share,
             waiting_share_min: cpu.thresholds.cpu_saturation.cpu_pressure_share,
+            requests_share_min: cpu.thresholds.cpu_saturation.cpu_held_requests_share,
         },
         proof: cpu.proof(saturation.at),
         generator_cores: cpu.cores_of(names::CPU_CORES, names::GENERATOR, 0, interval).map(finite),

@@ -1,5 +1,6 @@
 //! Tests of `cpu-saturation`: evidence that must make it fire, and evidence that must not.
 
+use narrows_model::call_graph::CallFigures;
 use narrows_model::finding::Evidence;
 use narrows_model::finding::evidence::cpu::ProofSign;
 use narrows_model::run::WindowKind;
@@ -266,6 +267,32 @@ fn a_cap_that_bursts_use_up_is_named_where_the_load_waits() {
     let grows = grows.steady(10, load(8, 100.0, 80.0)).cpu("shop", 0, |s| if s < 10 { 0.38 } else { 0.75 });
     let grows = grows.series(names::CGROUP_PERIODS, "shop", 0, |_| 100.0);
     assert_eq!(detect(grows.series(names::CGROUP_THROTTLED_PERIODS, "shop", 0, |_| 40.0)), [], "nothing waits");
+}
+
+/// A load of 100 users who think, five of whose requests are under way, and a shop that is throttled while `waiting` of its
+/// threads wait for a processor. Sockets show `at_work` requests there.
+fn under_one_load(waiting: f64, at_work: f64) -> TrialBuilder {
+    let trial = TrialBuilder::new("a").service("gateway", None).service("shop", Some(1.0));
+    let figures =
+        move |_| CallFigures { connections: 8.0, outstanding: at_work, rate: 100.0, ..CallFigures::default() };
+    let trial = trial.steady(20, load(100, 100.0, 50.0)).calls("gateway", 0, "127.0.0.1:9001", figures);
+    let trial = trial.cpu("shop", 0, |_| 0.75).series(names::CGROUP_PERIODS, "shop", 0, |_| 100.0);
+    let trial = trial.series(names::CGROUP_THROTTLED_PERIODS, "shop", 0, |_| 40.0);
+    trial.series(names::CPU_WAIT, "shop", 0, move |_| waiting)
+}
+
+#[test]
+fn a_cap_that_bursts_use_up_is_named_where_requests_are_held() {
+    let findings = detect(under_one_load(1.5, 2.0));
+    let [finding] = &findings[..] else { panic!("one finding, not {findings:?}") };
+    assert_eq!(
+        finding.reasons()[2],
+        "The kernel held it back: its quota was used up in 40 % of the periods and 30 % of the requests under way waited for \
+         CPU in it."
+    );
+    assert_eq!(finding.confidence, Confidence::Medium);
+    assert_eq!(detect(under_one_load(0.5, 2.0)), [], "few threads wait");
+    assert_eq!(detect(under_one_load(9.0, 0.5)), [], "threads that serve no request wait");
 }
 
 #[test]

@@ -7,6 +7,7 @@ use narrows_model::limit::MachineCpu;
 use narrows_model::units;
 
 use crate::detectors::words::{Words, proof};
+use crate::sentence::list;
 use crate::words::consumers;
 
 /// Share of the machine from which programs outside the run come before any other advice.
@@ -84,6 +85,7 @@ impl Words for CpuSaturation {
         let held = [
             ("periods in which the quota was used up", self.held.throttled_share),
             ("time in which a task waited for CPU", self.held.waiting_share),
+            ("requests under way that waited for CPU in it", self.held.requests_share),
         ];
         figures.extend(held.into_iter().filter_map(|(name, share)| Some(Figure::new(name, share? * 100.0, "%"))));
         let consumers = self.consumers.0.iter();
@@ -179,6 +181,10 @@ fn held_back(held: &Held) -> Option<String> {
         .waiting_share
         .filter(|share| *share >= held.waiting_share_min)
         .map(|share| format!("at least one of its tasks waited for CPU {} of the time", units::percent(share)));
-    let said: Vec<String> = throttled.into_iter().chain(waiting).collect();
-    (!said.is_empty()).then(|| format!("The kernel held it back: {}.", said.join(", and ")))
+    let requests = held
+        .requests_share
+        .filter(|share| *share >= held.requests_share_min)
+        .map(|share| format!("{} of the requests under way waited for CPU in it", units::percent(share)));
+    let said: Vec<String> = throttled.into_iter().chain(waiting).chain(requests).collect();
+    (!said.is_empty()).then(|| format!("The kernel held it back: {}.", list(&said)))
 }

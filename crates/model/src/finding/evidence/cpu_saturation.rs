@@ -50,8 +50,15 @@ pub struct Held {
     pub throttled_share: Option<f64>,
     /// Share of the time in which at least one of its tasks waited for CPU, 0 to 1; `None` if not sampled.
     pub waiting_share: Option<f64>,
+    /// Share of the requests under way that waited for a processor in the service, mean, 0 to 1; `None` if no socket shows
+    /// requests there.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub requests_share: Option<f64>,
     /// From this share of periods on, the quota counts as holding it back.
     pub throttled_share_min: f64,
     /// From this share of the time on, waiting for CPU counts as holding it back.
     pub waiting_share_min: f64,
+    /// From this share of the requests under way on, waiting for CPU counts as holding the load back.
+    #[serde(default)]
+    pub requests_share_min: f64,
 }
