@@ -114,6 +114,12 @@ pub(super) const CAUSES: &[Rule<Mechanism>] = &[
         why: Mechanism::QueriesWithoutRows,
     },
     Rule {
+        first: &[CrossPartitionQuery],
+        then: &[PoolWait],
+        ties: &[Tie::SameResource],
+        why: Mechanism::ConnectionsOfCalls,
+    },
+    Rule {
         first: &[NPlusOne, ChattyHttp, CrossPartitionQuery],
         then: &[DatabaseSaturation],
         ties: &[Tie::FirstCalls, Tie::SameResource],

@@ -92,14 +92,15 @@ impl Conversations {
     }
 
     /// Requests that a service takes on per second, of all its callers. If the load calls no other service, its rate is
-    /// that of the load. 0 if no socket shows a call.
-    pub(crate) fn taken_on(&self, service: &str, at: usize) -> f64 {
+    /// that of the load. `None` if no socket shows a call.
+    pub(crate) fn taken_on(&self, service: &str, at: usize) -> Option<f64> {
         let is_only = self.graph.from(names::GENERATOR).count() == 1;
         let rate = |edge: &CallEdge| match edge.caller.as_str() {
             names::GENERATOR if is_only => self.rates[at],
             _ => edge.levels[at].all.rate,
         };
-        self.graph.to(service).map(rate).sum()
+        let all: f64 = self.graph.to(service).map(rate).sum();
+        (all > 0.0).then_some(all)
     }
 
     /// The part of the requests under way that the load has at one of the services that it calls. Their number is known

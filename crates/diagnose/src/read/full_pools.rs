@@ -5,6 +5,10 @@
 //! work in the service. What the service has taken on beyond these waits in front. Several requests at once on one
 //! connection make calls appear shorter under more load; then there is no pool. Where threads make the calls, each with
 //! its own connection, a small number of threads looks the same; but then there are no others that wait.
+//!
+//! A request that makes several calls at once waits for a connection while it has others. Such requests are not counted
+//! by the calls under way, but by their time: of what a request takes beyond that under the lightest load, all but one
+//! call is a wait in front.
 
 use narrows_model::call_graph::{Bounds, CallEdge, CallFigures};
 use narrows_model::series::{ThreadState, names};
@@ -29,6 +33,8 @@ const BUSY_SHARE: f64 = 0.5;
 const HELD_SHARE_MAX: f64 = 1.25;
 /// Share of the wait under lighter loads, their median, that each call must still have. With less, calls share connections.
 const SAME_WAIT_SHARE: f64 = 0.7;
+/// Calls under way for each request at work from which requests make several at once: more than the error of samples.
+pub(crate) const ONE_AT_A_TIME_MAX: f64 = 1.1;
 /// Requests that must wait in front.
 const WAITING_MIN: f64 = 1.0;
 /// Share of the requests by which those in front must exceed those elsewhere in the service under the lightest load.
@@ -49,6 +55,8 @@ pub(crate) struct FullPool {
     pub(crate) connections: f64,
     /// Of these, connections with a request outstanding.
     pub(crate) in_use: f64,
+    /// Calls that each request makes over them, several at once; `None` if it makes one at a time.
+    pub(crate) calls_at_once: Option<f64>,
     /// Other peer that most requests past the pool wait for; `None` if that is the peer itself.
     pub(crate) held_for: Option<String>,
     /// Requests that wait in front of it.
@@ -64,7 +72,7 @@ impl FullPool {
     /// for other calls come first: those that carry these calls are as many because of them.
     pub(crate) fn of(reading: &Reading<'_>, service: &str, at: usize) -> Option<Self> {
         let conversations = reading.conversations();
-        reading.intervals.get(at).filter(|interval| interval.is_steady)?;
+        reading.intervals.get(at).filter(|interval| interval.is_level)?;
         let (at_work, behind) = (conversations.at_work(service, at)?, conversations.behind(service, at));
         let inside = inside(reading, service, at);
         let service = Service { reading, conversations, name: service, at, at_work, inside, behind };
@@ -111,6 +119,10 @@ impl Service<'_> {
         let busy = calls.requests();
         let is_kept = connections >= 1.0 - SAME_SHARE && calls.opened <= OPENED_SHARE_MAX * calls.rate;
         let loads = self.loads_with(edge, connections)?;
+        let is_at_once = busy.middle() > ONE_AT_A_TIME_MAX * self.at_work.middle();
+        if is_at_once && !edge.levels[self.at].is_background {
+            return self.pool_of_calls_at_once(edge, connections, loads).filter(|_| is_kept);
+        }
         let is_full = self.inside.high >= FULL_SHARE * connections;
         if !is_kept || !is_full {
             return None;
@@ -133,11 +145,57 @@ impl Service<'_> {
             peer: edge.callee.clone(),
             connections,
             in_use: busy.middle().min(connections),
+            calls_at_once: None,
             held_for,
             waiting,
             at_work: self.at_work,
             loads,
         })
+    }
+
+    /// The pool where each request makes several calls at once: all connections are in use, and as many under another
+    /// load.
+    fn pool_of_calls_at_once(&self, edge: &CallEdge, connections: f64, loads: usize) -> Option<FullPool> {
+        let calls = &edge.levels[self.at].all;
+        let in_use = calls.requests().high + calls.unread;
+        let is_full = loads > 1 && in_use >= FULL_SHARE * connections;
+        let is_shared = self.shares_connections(edge, connections);
+        let waiting = self.in_front_of_calls_at_once(edge).filter(|_| is_full && !is_shared)?;
+        let is_much = waiting.low >= WAITING_MIN.max(IN_FRONT_SHARE_MIN * self.at_work.middle());
+        is_much.then(|| FullPool {
+            peer: edge.callee.clone(),
+            connections,
+            in_use: in_use.min(connections),
+            calls_at_once: self.conversations.taken_on(self.name, self.at).map(|served| calls.rate / served),
+            held_for: None,
+            waiting,
+            at_work: self.at_work,
+            loads,
+        })
+    }
+
+    /// Requests that wait in front where each makes several calls at once. At least one call is no wait, nor, for the lower
+    /// bound, is the time that a request spends without a call under the lightest load.
+    fn in_front_of_calls_at_once(&self, edge: &CallEdge) -> Option<Bounds> {
+        let lightest = self.lightest_below()?;
+        let calling = |at: usize| {
+            let (served, wait_ns) = (self.conversations.taken_on(self.name, at)?, edge.levels[at].all.wait_ns()?);
+            Some((served, served * wait_ns.middle() / 1e9))
+        };
+        let ((few, calling_few), (served, calling)) = (calling(lightest)?, calling(self.at)?);
+        let without_call = (self.conversations.at_work(self.name, lightest)?.middle() - calling_few).max(0.0);
+        Some(Bounds {
+            low: (self.at_work.low - calling - without_call / few * served).max(0.0),
+            high: (self.at_work.high - calling).max(0.0),
+        })
+    }
+
+    /// The level with the least load, by its place; `None` if this load is no heavier.
+    fn lightest_below(&self) -> Option<usize> {
+        let here = &self.reading.intervals[self.at];
+        let all = self.reading.intervals.iter().enumerate();
+        let lighter = all.filter(|(_, interval)| interval.is_level && interval.by_demand(here).is_lt());
+        lighter.min_by(|(_, a), (_, b)| a.by_demand(b)).map(|(at, _)| at)
     }
 
     /// False if threads make the calls, and fewer than the requests in front wait: these wait for a thread.
@@ -159,28 +217,26 @@ impl Service<'_> {
     /// True if a larger share of the requests waits than is elsewhere in the service under the lightest load, as requests
     /// that sleep are.
     fn has_more_in_front(&self, waiting: Bounds) -> bool {
-        let here = &self.reading.intervals[self.at];
-        let all = self.reading.intervals.iter().enumerate();
-        let lighter = all.filter(|(_, interval)| interval.is_steady && interval.by_demand(here).is_lt());
-        let lightest = lighter.min_by(|(_, a), (_, b)| a.by_demand(b)).map(|(at, _)| at);
-        let elsewhere = lightest.and_then(|at| {
+        let elsewhere = self.lightest_below().and_then(|at| {
             let at_work = self.conversations.at_work(self.name, at)?.middle();
             Some((1.0 - inside(self.reading, self.name, at).middle() / at_work).max(0.0)).filter(|_| at_work > 0.0)
         });
         elsewhere.is_some_and(|share| waiting.middle() / self.at_work.middle() >= share + IN_FRONT_SHARE_MIN)
     }
 
-    /// Number of steady loads with so many connections; `None` if one with enough requests to need them has another number.
+    /// Number of loads with so many connections; `None` if one with enough requests to need them has another number. A
+    /// request needs as many as it makes calls at once, at least.
     fn loads_with(&self, edge: &CallEdge, connections: f64) -> Option<usize> {
         let needs_them = |at: &usize| {
-            let at_work = self.conversations.at_work(self.name, *at);
-            self.reading.intervals[*at].is_steady && at_work.is_some_and(|requests| requests.low >= connections)
+            let at_work = self.conversations.at_work(self.name, *at).map_or(0.0, |requests| requests.low);
+            let needed = at_work.max(edge.levels[*at].all.requests().low);
+            self.reading.intervals[*at].is_level && needed >= connections
         };
         let open = |at: usize| edge.levels[at].all.connections - edge.levels[at].all.one_way;
         let is_same = |at: usize| (open(at) - connections).abs() <= SAME_SHARE * connections + SAME_CONNECTIONS;
         let mut loads = (0..edge.levels.len()).filter(needs_them);
-        let steady = (0..edge.levels.len()).filter(|at| self.reading.intervals[*at].is_steady);
-        loads.all(is_same).then(|| steady.filter(|at| is_same(*at)).count())
+        let levels = (0..edge.levels.len()).filter(|at| self.reading.intervals[*at].is_level);
+        loads.all(is_same).then(|| levels.filter(|at| is_same(*at)).count())
     }
 
     /// True if calls take less under this load than under lighter ones, or if that is not known of a single connection.
@@ -188,7 +244,7 @@ impl Service<'_> {
         let wait_ns = |calls: &CallFigures| calls.wait_ns().map(Bounds::middle).filter(|wait_ns| *wait_ns > 0.0);
         let here = &self.reading.intervals[self.at];
         let levels = self.reading.intervals.iter().zip(&edge.levels);
-        let lighter = levels.filter(|(interval, _)| interval.is_steady && interval.by_demand(here).is_lt());
+        let lighter = levels.filter(|(interval, _)| interval.is_level && interval.by_demand(here).is_lt());
         // The median: the wait under a lone user rests on few samples.
         let lighter = median(lighter.filter_map(|(_, level)| wait_ns(&level.all)).collect());
         match (lighter, wait_ns(&edge.levels[self.at].all)) {

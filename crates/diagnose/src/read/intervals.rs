@@ -7,8 +7,9 @@
 //! itself, and a median in it needs fewer points; but then they must agree, for two of three points may be a peak.
 //!
 //! Steady windows that are too short even for that are joined with their neighbours, from the last one backwards: the
-//! end of a load that rises in steps is where limits show, so a part that is too short is left at the beginning. A
-//! interval of several loads is not a steady one, so nothing is proved by its throughput.
+//! end of a load that rises in steps is where limits show, so a part that is too short is left at the beginning. An
+//! interval of several loads is not a steady one, so nothing is proved by its throughput. Ratios of means hold in it, such
+//! as calls per request or the share of requests that wait for a peer: where no interval is steady, each is a level.
 
 use std::cmp::Ordering;
 use std::collections::{BTreeMap, BTreeSet};
@@ -36,6 +37,8 @@ pub(crate) struct Interval {
     pub(crate) label: String,
     /// True if the load is constant in it.
     pub(crate) is_steady: bool,
+    /// True if it is steady, or if no interval of the trial is.
+    pub(crate) is_level: bool,
     /// Virtual users of closed models, the most at any second of it.
     pub(crate) vus: u32,
     /// Arrivals per second of open models; `None` if there is none.
@@ -130,14 +133,29 @@ pub(crate) fn intervals(trial: &TrialEvidence, thresholds: &Thresholds) -> Vec<I
     let stands_alone = |interval: &Interval| {
         (span_ns..thresholds.cpu_span_ns).contains(&(interval.end_ns - interval.start_ns)) && interval.is_steady
     };
-    let found = groups.iter().rev().flat_map(|group| parts_of(trial, group));
-    found.map(|interval| Interval { is_short_step: stands_alone(&interval), ..interval }).collect()
+    let found: Vec<Interval> = groups.iter().rev().flat_map(|group| parts_of(trial, group)).collect();
+    let has_steady = found.iter().any(|interval| interval.is_steady);
+    let mark = |interval: Interval| Interval {
+        is_level: interval.is_steady || !has_steady,
+        is_short_step: stands_alone(&interval),
+        ..interval
+    };
+    found.into_iter().map(mark).collect()
 }
 
 /// The steady interval with the heaviest load, by its place.
 pub(crate) fn heaviest_steady(intervals: &[Interval]) -> Option<usize> {
-    let steady = intervals.iter().enumerate().filter(|(_, interval)| interval.is_steady);
-    steady.max_by(|(_, a), (_, b)| a.by_demand(b)).map(|(at, _)| at)
+    heaviest(intervals, |interval| interval.is_steady)
+}
+
+/// The level with the heaviest load, by its place.
+pub(crate) fn heaviest_level(intervals: &[Interval]) -> Option<usize> {
+    heaviest(intervals, |interval| interval.is_level)
+}
+
+fn heaviest(intervals: &[Interval], is_meant: impl Fn(&Interval) -> bool) -> Option<usize> {
+    let meant = intervals.iter().enumerate().filter(|(_, interval)| is_meant(interval));
+    meant.max_by(|(_, a), (_, b)| a.by_demand(b)).map(|(at, _)| at)
 }
 
 /// The steady windows that count, each by itself: it may be too short for a median.
@@ -229,6 +247,7 @@ fn interval(trial: &TrialEvidence, bounds: &Window, label: String) -> Interval {
     Interval {
         label,
         is_steady: bounds.kind == WindowKind::Steady,
+        is_level: bounds.kind == WindowKind::Steady,
         vus,
         offered: bounds.rate.map(|rate| if bounds.kind == WindowKind::Steady { rate } else { load.offered() }),
         sent: if load.seconds > 0.0 { load.sent as f64 / load.seconds } else { 0.0 },
@@ -340,6 +359,7 @@ mod tests {
         let expected =
             [("“1 to 5 users”", 5), ("“9 to 17 users”", 17), ("“21 to 29 users”", 29), ("“33 to 41 users”", 41)];
         assert_eq!(shown, expected.map(|(label, vus)| (label, vus, false)));
+        assert_eq!((heaviest_steady(&found), heaviest_level(&found)), (None, Some(3)));
         assert_eq!(found[3].rate, 19.0);
         let key = (names::CPU_CORES, "shop", 0);
         let medians: Vec<_> = found.iter().map(|s| s.median_of(&trial, key, &Thresholds::default())).collect();
@@ -353,6 +373,7 @@ mod tests {
         let trial = trial.fold(TrialBuilder::new("a"), |trial, rate| trial.arrivals(2, rate, at(rate)));
         let found = intervals(&trial.arrivals(9, 400.0, at(390.0)).build());
         let shown: Vec<_> = found.iter().map(|s| (s.label.as_str(), s.offered, s.vus, s.is_steady)).collect();
+        assert_eq!(found.iter().map(|interval| interval.is_level).collect::<Vec<_>>(), [false, true]);
         let joined = ("“50.0/s to 200/s”", Some(200.0), 0, false);
         assert_eq!(shown, [joined, ("“400/s”", Some(400.0), 0, true)]);
         let (last, first) = (&found[1], &found[0]);

@@ -47,6 +47,7 @@ pub(crate) fn mechanism(why: Mechanism) -> &'static str {
         Mechanism::QueriesWithoutRows => "Each partition spends throughput on queries that it has no rows for.",
         Mechanism::WorkOfCalls => "Every call is work for the callee.",
         Mechanism::CpuOfCalls => "Every call costs CPU time on both sides.",
+        Mechanism::ConnectionsOfCalls => "Every call takes up a connection.",
         Mechanism::FullestPartition => "The partition with the most load is full first.",
         Mechanism::CpuOfConnections => "Handshakes of new connections use CPU at both ends.",
         Mechanism::CpuOfCollections => "Collections use CPU and let no request run meanwhile.",

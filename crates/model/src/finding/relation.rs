@@ -50,6 +50,8 @@ pub enum Mechanism {
     WorkOfCalls,
     /// Every call costs CPU time on both sides.
     CpuOfCalls,
+    /// Every call takes up a connection.
+    ConnectionsOfCalls,
     /// The partition with the most load is full first.
     FullestPartition,
     /// Collections of garbage use the processor.

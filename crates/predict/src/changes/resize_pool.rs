@@ -39,7 +39,9 @@ impl Method for ResizePool {
 
     fn suggested_by(&self, finding: &Finding) -> Option<Change> {
         match &finding.evidence {
-            Evidence::PoolWait(_) => Some(Change::new(self.kind(), &finding.resource)),
+            Evidence::PoolWait(wait) if !wait.is_of_calls_at_once() => {
+                Some(Change::new(self.kind(), &finding.resource))
+            }
             _ => None,
         }
     }

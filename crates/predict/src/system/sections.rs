@@ -98,7 +98,7 @@ fn of_finding(finding: &Finding, programs: &[Program], reached: Option<&Capacity
             ..section(ResourceKind::OneAtATime, 1, found.at_work.min(1.0) / found.rate)
         },
         Evidence::DiskBound(disk) => commits(disk, section)?,
-        Evidence::PoolWait(wait) => {
+        Evidence::PoolWait(wait) if !wait.is_of_calls_at_once() => {
             let places = connections(wait).or(reached.map(Capacity::places))?;
             Section {
                 held_for: calls_while_held(&finding.resource, wait),

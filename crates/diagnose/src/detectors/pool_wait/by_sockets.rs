@@ -10,14 +10,14 @@ use crate::detectors::slow_dependency::by_sockets::NARROW_SHARE;
 use crate::read::Reading;
 use crate::read::cpu::Cpu;
 use crate::read::full_pools::FullPool;
-use crate::read::intervals::heaviest_steady;
+use crate::read::intervals::heaviest_level;
 use crate::read::periods::period_of;
 use crate::stats::finite;
 
 /// The wait of a service's requests under the heaviest load.
 pub(super) fn finding(reading: &Reading<'_>, service: &str) -> Option<Finding> {
     let thresholds = &reading.thresholds.pool_wait;
-    let at = heaviest_steady(reading.intervals)?;
+    let at = heaviest_level(reading.intervals)?;
     let interval = &reading.intervals[at];
     let pool = FullPool::of(reading, service, at)?;
     let sockets = SocketReading {
@@ -28,8 +28,9 @@ pub(super) fn finding(reading: &Reading<'_>, service: &str) -> Option<Finding> {
     };
     let per_request = |requests: f64| finite(requests / interval.rate * 1e9);
     let wait_ns = per_request(pool.waiting.middle());
-    let is_long =
-        wait_ns >= thresholds.pool_wait_ns && pool.waiting.middle() >= thresholds.pool_wait_query_factor * pool.in_use;
+    // Of calls at once, the time of one is that of all.
+    let query_ns = per_request(pool.in_use) / pool.calls_at_once.unwrap_or(1.0);
+    let is_long = wait_ns >= thresholds.pool_wait_ns && wait_ns >= thresholds.pool_wait_query_factor * query_ns;
     if sockets.share() < thresholds.pool_wait_share || !is_long {
         return None;
     }
@@ -39,12 +40,13 @@ pub(super) fn finding(reading: &Reading<'_>, service: &str) -> Option<Finding> {
     let evidence = Evidence {
         sign: PoolSign::Sockets,
         wait_ns,
-        query_ns: per_request(pool.in_use),
+        query_ns: finite(query_ns),
         other_calls_ns: if pool.held_for.is_some() { per_request(pool.connections - pool.in_use) } else { 0.0 },
         sockets: Some(SocketPool {
             peer: pool.peer,
             connections: finite(pool.connections),
             in_use: finite(pool.in_use),
+            calls_at_once: pool.calls_at_once.map(finite),
             held_for: pool.held_for,
             loads: pool.loads,
             reading: sockets,

@@ -13,12 +13,14 @@ const HELD_FACTOR: f64 = 2.0;
 impl Words for PoolWait {
     fn title(&self, finding: &Finding) -> String {
         if let Some(pool) = &self.sockets {
+            let (wait, number) = (units::duration(self.wait_ns), units::number(pool.connections));
+            let in_use = match pool.calls_at_once {
+                Some(calls) => format!("which makes {} calls over {number}", units::number(calls)),
+                None => format!("all {number} are in use"),
+            };
             return format!(
-                "{} waits for a connection to {}: {} of each request, all {} are in use",
-                finding.resource,
-                pool.peer,
-                units::duration(self.wait_ns),
-                units::number(pool.connections)
+                "{} waits for a connection to {}: {wait} of each request, {in_use}",
+                finding.resource, pool.peer
             );
         }
         format!(
@@ -142,6 +144,12 @@ fn by_sockets(evidence: &PoolWait, pool: &SocketPool) -> Vec<String> {
         bounds(reading.waiting),
         units::number(reading.in_flight)
     )];
+    if let Some(calls) = pool.calls_at_once {
+        reasons.push(format!(
+            "Each request makes {} calls over them, several at once: more calls than requests are under way.",
+            units::number(calls)
+        ));
+    }
     if pool.loads > 1 {
         reasons.push(format!("There are as many connections under {} loads.", pool.loads));
     }
@@ -173,9 +181,16 @@ fn reported(pool: &PoolMetrics) -> Vec<String> {
 /// Advice by what holds the connection.
 fn held(evidence: &PoolWait) -> String {
     if let Some(pool) = &evidence.sockets {
-        return pool.held_for.as_ref().map_or_else(String::new, |other| {
-            format!("Return the connection to {} before {other} is called. ", pool.peer)
-        });
+        return match (&pool.held_for, pool.calls_at_once) {
+            (Some(other), _) => format!("Return the connection to {} before {other} is called. ", pool.peer),
+            (None, Some(calls)) => format!(
+                "Make fewer than {} calls to {} for each request: call it once for all, or only the parts of it that have the \
+                 result. ",
+                units::number(calls),
+                pool.peer
+            ),
+            (None, None) => String::new(),
+        };
     }
     if evidence.other_calls_ns > evidence.query_ns {
         return format!(

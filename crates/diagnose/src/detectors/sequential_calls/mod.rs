@@ -17,7 +17,8 @@ use crate::Detector;
 use crate::detectors::slow_dependency::by_sockets::NARROW_SHARE;
 use crate::exemplars::{TEXT_CHARS_MAX, clipped};
 use crate::read::Reading;
-use crate::read::intervals::heaviest_steady;
+use crate::read::full_pools::ONE_AT_A_TIME_MAX;
+use crate::read::intervals::heaviest_level;
 use crate::read::periods::period_of;
 use crate::read::servers::{repeated_statement, transactions};
 use crate::stats::finite;
@@ -42,8 +43,6 @@ const CALLS_MIN: f64 = 0.8;
 const PEER_SHARE_MIN: f64 = 0.08;
 /// Share of the waiting requests that wait for one of several peers, at most; beyond, that peer alone is slow.
 const PEER_SHARE_MAX: f64 = 0.6;
-/// Calls under way for each request at work, at most, if a request makes one at a time.
-const AT_ONCE_MAX: f64 = 1.1;
 /// Connections for each request at work, at least; fewer may each carry several calls at once (HTTP/2), which count as one.
 const CONNECTIONS_MIN: f64 = 0.5;
 /// Connections opened per call, at most; with more, many of the calls are handshakes.
@@ -70,7 +69,7 @@ impl Detector for SequentialCalls {
     }
 
     fn detect(&self, reading: &Reading<'_>) -> Vec<Finding> {
-        let Some(at) = heaviest_steady(reading.intervals) else { return Vec::new() };
+        let Some(at) = heaviest_level(reading.intervals) else { return Vec::new() };
         let mut reached: Vec<&str> = reading.conversations().reached().into_iter().collect();
         reached.sort_unstable();
         let callers = reached.into_iter().filter(|caller| !reading.has_spans_of(caller));
@@ -105,8 +104,7 @@ impl<'r> Caller<'r> {
     fn new(reading: &'r Reading<'r>, name: &'r str, at: usize) -> Option<Self> {
         let conversations = reading.conversations();
         let at_work = conversations.at_work(name, at)?.middle();
-        let taken_on = conversations.taken_on(name, at);
-        let served = if taken_on > 0.0 { taken_on } else { reading.intervals[at].rate };
+        let served = conversations.taken_on(name, at).unwrap_or(reading.intervals[at].rate);
         let behind = conversations.behind(name, at).into_iter().filter(|(peer, _)| *peer != NAME_SERVER);
         let peers = behind.filter_map(|(peer, waiting)| {
             let edge = conversations.graph.from(name).find(|edge| edge.callee == peer)?;
@@ -134,7 +132,7 @@ impl<'r> Caller<'r> {
         let sum = |bound: fn(&Bounds) -> f64| finite(peers.iter().map(|peer| bound(&peer.waiting)).sum());
         let waiting = Bounds { low: sum(|bounds| bounds.low), high: sum(|bounds| bounds.high) };
         let at_once = waiting.middle() / self.at_work;
-        if at_once > AT_ONCE_MAX {
+        if at_once > ONE_AT_A_TIME_MAX {
             return None;
         }
         let reading = SocketReading {

@@ -16,7 +16,7 @@ use super::{LEVELS_MAX, SlowDependency, growth};
 use crate::Detector;
 use crate::read::Reading;
 use crate::read::cpu::Cpu;
-use crate::read::intervals::{Interval, heaviest_steady};
+use crate::read::intervals::{Interval, heaviest_level};
 use crate::read::periods::period_of;
 use crate::stats::finite;
 
@@ -27,7 +27,7 @@ pub(crate) const NARROW_SHARE: f64 = 0.2;
 const UNEXPLAINED_SHARE: f64 = 0.5;
 
 pub(super) fn findings(reading: &Reading<'_>) -> Vec<Finding> {
-    let Some(at) = heaviest_steady(reading.intervals) else { return Vec::new() };
+    let Some(at) = heaviest_level(reading.intervals) else { return Vec::new() };
     let reached = reading.conversations().reached();
     let edges = reading.conversations().graph.edges.iter();
     let is_candidate = |edge: &&CallEdge| reached.contains(edge.caller.as_str()) && is_unexplained(reading, edge, at);
@@ -115,9 +115,9 @@ impl<'r> Waiting<'r> {
         (waiting.high > 0.0).then(|| Bounds { low: finite(waiting.low * own), high: finite(waiting.high * own) })
     }
 
-    /// Wait per call under each steady load, the lightest first.
+    /// Wait per call under each level of the load, the lightest first.
     fn levels(&self) -> Vec<(&'r Interval, f64)> {
-        let levels = self.reading.intervals.iter().zip(&self.edge.levels).filter(|(interval, _)| interval.is_steady);
+        let levels = self.reading.intervals.iter().zip(&self.edge.levels).filter(|(interval, _)| interval.is_level);
         let waits = levels.filter_map(|(interval, level)| Some((interval, level.all.wait_ns()?.middle())));
         let mut waits: Vec<(&Interval, f64)> = waits.collect();
         waits.sort_by(|(a, _), (b, _)| a.by_demand(b));

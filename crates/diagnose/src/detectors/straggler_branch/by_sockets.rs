@@ -62,7 +62,7 @@ impl Branches<'_> {
         let interval = &self.reading.intervals[self.at];
         let level = &self.edge.levels[self.at];
         let at_work = conversations.at_work(&self.edge.caller, self.at)?.middle();
-        let served = conversations.taken_on(&self.edge.caller, self.at);
+        let served = conversations.taken_on(&self.edge.caller, self.at)?;
         let per_request = level.all.rate / served;
         let at_once = level.all.requests().middle() / at_work;
         let waits_share = 1.0 - self.elsewhere() / at_work;

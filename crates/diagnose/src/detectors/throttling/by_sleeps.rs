@@ -96,8 +96,7 @@ impl<'r> Sleeper<'r> {
 
     /// Requests per second. Sockets may miss short connections of the load, whose rate is known.
     fn taken_on(&self, at: usize) -> f64 {
-        let by_sockets = self.reading.conversations().taken_on(self.caller, at);
-        if by_sockets > 0.0 { by_sockets } else { self.reading.intervals[at].rate }
+        self.reading.conversations().taken_on(self.caller, at).unwrap_or(self.reading.intervals[at].rate)
     }
 
     /// The peer that each request calls most often, and how often, if it is called again and is quick.

@@ -92,3 +92,16 @@ fn few_threads_that_make_the_calls_are_no_pool_of_connections() {
     let events = [(ThreadState::Events, "", 1.0), (ThreadState::Lock, "", 4.0)];
     assert!(pool(busy().threads("shop", 0, &events)).is_some(), "requests need no threads");
 }
+
+#[test]
+fn requests_that_make_several_calls_at_once_wait_with_calls_under_way() {
+    let nine = |connections: [f64; 3], outstanding: [f64; 3]| {
+        pool(trial().calls("shop", 0, PARTNER, calls(connections, outstanding, [90.0, 450.0, 450.0])))
+    };
+    let full = nine([9.0, 45.0, 45.0], [8.1, 42.0, 44.0]).unwrap();
+    assert_eq!((full.connections, full.calls_at_once, full.held_for), (45.0, Some(9.0), None));
+    // Of 640 ms, a call takes 98 ms; without load, a request takes 10 ms beside it.
+    assert!((full.waiting.low - 26.6).abs() < 0.1 && (full.waiting.high - 27.1).abs() < 0.1, "{:?}", full.waiting);
+    assert_eq!(nine([9.0, 45.0, 60.0], [8.1, 42.0, 58.0]), None, "as many connections as are needed");
+    assert_eq!(nine([9.0, 45.0, 45.0], [8.1, 30.0, 36.0]), None, "nine are idle");
+}

@@ -22,6 +22,14 @@ pub struct PoolWait {
     pub sockets: Option<SocketPool>,
 }
 
+impl PoolWait {
+    /// True if each request makes several calls at once. Then fewer calls make the wait go away too, and connections are no
+    /// measure of the requests that the pool lets through.
+    pub fn is_of_calls_at_once(&self) -> bool {
+        self.sockets.as_ref().is_some_and(|sockets| sockets.calls_at_once.is_some())
+    }
+}
+
 /// Sign that requests wait for a connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]

@@ -34,6 +34,9 @@ pub struct SocketPool {
     pub connections: f64,
     /// Of these, connections with a request outstanding.
     pub in_use: f64,
+    /// Calls that each request makes over them, several at once; `None` if it makes one at a time.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub calls_at_once: Option<f64>,
     /// Other peer that is called while they are held; `None` if they are in use themselves.
     pub held_for: Option<String>,
     /// Loads under which there were as many.
