@@ -429,6 +429,13 @@ pub enum Assumption {
     },
     /// Requests are spread evenly over the replicas.
     EvenReplicas,
+    /// Each replica has a cache of its own, which keeps entries as long as now.
+    CacheOfEachReplica {
+        /// Share of the requests that it does not serve now, 0 to 1.
+        misses: f64,
+        /// The same with the change at the same rate.
+        misses_after: f64,
+    },
     /// A connection is held as long as now.
     ConnectionsHeldAsLong,
     /// Calls are served from memory whatever they ask for.

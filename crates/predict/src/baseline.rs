@@ -5,6 +5,8 @@
 //! off, and how much of the CPU that a request needs at single levels alone, as while a service warms up, makes it
 //! wait. With several levels these few numbers cannot hide a model that does not hold: a queue that is missing shows as a
 //! mean that grows and a model that does not. Then the smallest limit that explains the rest is added, as far as it does.
+//! One level cannot tell delay from waiting. There the delay is no longer than traces show of requests that wait for nothing,
+//! and the rest is what times vary by, or how many requests arrive together.
 
 use narrows_model::finding::evidence::load::LoadLevel;
 use narrows_model::prediction::{BaselineLevel, Doubt, Figures, Measure};
@@ -23,6 +25,8 @@ const FIT_STEPS: usize = 20;
 const LEVELS_MIN: usize = 3;
 /// Variabilities that are tried: exponential times, constant ones in service, constant ones everywhere, and bursts.
 const VARIABILITIES: [f64; 8] = [1.0, 0.75, 0.5, 0.25, 0.1, 0.0, 1.5, 2.0];
+/// Variabilities that are tried where one level shows waits: each a quarter more than the one before.
+const WAIT_STEPS: i32 = 18;
 /// Factors of the limit's demand that are tried: a rate at a limit, and CPU samples, are off by some per cent.
 const CORRECTIONS: [f64; 11] = [1.0, 0.98, 1.02, 0.96, 1.04, 0.94, 1.06, 0.92, 1.08, 0.90, 1.10];
 /// The limit is corrected if a level came this close to it, a share.
@@ -148,6 +152,9 @@ impl Fit {
 /// Of the values that are tried for each parameter, those that fit best; the plainest where others gain little.
 fn searched(system: &System, refusals_s: &[f64]) -> Fit {
     let mut best = Fit::new(system.clone(), refusals_s);
+    if system.quiet_s.is_some() {
+        fit_waits(&mut best, refusals_s);
+    }
     if system.levels.len() < LEVELS_MIN {
         return best;
     }
@@ -170,6 +177,24 @@ fn searched(system: &System, refusals_s: &[f64]) -> Fit {
     best
 }
 
+/// Fits waits to the latency that a delay without any waiting leaves: those of users by how much times vary, those of arrivals
+/// by how many of them come together.
+fn fit_waits(best: &mut Fit, refusals_s: &[f64]) {
+    let system = best.system.clone();
+    let level = &system.levels[0];
+    if level.load.arrivals.is_none() {
+        for step in 1..=WAIT_STEPS {
+            best.improve(System { variability: 1.25_f64.powi(step), ..system.clone() }, refusals_s);
+        }
+        return;
+    }
+    let modelled = modelled(&system, &[level.load], &extras_s(&system, refusals_s));
+    let burst = (level.mean_s() - modelled[0].mean_s) * bounds::rate_max(&system.network());
+    if burst.is_finite() && burst > 0.0 {
+        best.improve(System { burst, ..system.clone() }, refusals_s);
+    }
+}
+
 /// A delay, and the sum of the squares of the misses with it.
 struct Delay {
     delay_s: f64,
@@ -188,6 +213,8 @@ fn delay(system: &System, levels: &[Level], extras_s: &[f64]) -> Delay {
         levels.iter().zip(&modelled).map(of).sum::<f64>()
     };
     let longest_s = levels.iter().map(Level::mean_s).fold(0.0, f64::max);
+    let own_s = network.unloaded_s() - network.delay_s;
+    let longest_s = system.quiet_s.map_or(longest_s, |quiet_s| longest_s.min(quiet_s - own_s).max(0.0));
     let shortest_s = system.delay_min_s().min(longest_s);
     let delay_s = lowest(shortest_s, longest_s, miss);
     Delay { delay_s, miss: miss(delay_s) }

@@ -97,7 +97,9 @@ impl<'a> Ground<'a> {
         }
         let mut sample = Sample::new(trial, &system.levels);
         let refusals_s = refusals_s(trial, &Scene { diagnosed, system: &system, sample: &sample });
-        let system = fitted(&system, &refusals_s);
+        let (first, is_alone) = (&system.levels[0], system.levels.len() == 1 && !system.is_one_user());
+        let quiet_s = sample.quiet_s(first).filter(|_| is_alone);
+        let system = fitted(&System { quiet_s, ..system }, &refusals_s);
         let alone_ns = system.network().unloaded_s() * 1e9;
         let traced_share = sample.mean_ns().filter(|_| alone_ns > 0.0).map(|mean_ns| mean_ns / alone_ns);
         let loads = loads(&system.levels);
@@ -168,29 +170,35 @@ impl<'a> Ground<'a> {
         let per_case = |case: &Case<'_>| {
             let expected = self.after(case, &self.system, &self.model, &all);
             let drawn = self.draws.iter().map(|draw| self.after(case, &draw.system, &draw.model, &draw.traces));
-            (expected, drawn.collect::<Vec<_>>())
+            (expected, drawn.collect::<Vec<_>>(), self.removed_s(case))
         };
         let cases: Vec<_> = effect.cases.iter().map(per_case).collect();
-        let forecast = |now: &Figures, levels: &[Level], which: &dyn Fn(&AfterAll) -> After| {
-            let users = users(levels);
-            let waiting_share = cases.first().map_or(1.0, |(expected, _)| which(expected).waiting_share(users));
+        let forecast = |levels: &[Level], which: &dyn Fn(&AfterAll) -> After| {
             let requests = levels.iter().map(|level| level.requests as f64).sum();
-            each_figure(ModelError::new(miss, requests, waiting_share), |of, error| {
+            let error = cases.first().map_or(ModelError::new(miss, requests, 0.0, 1.0), |(expected, _, removed_s)| {
+                let after = which(expected);
+                ModelError::new(miss, requests, removed_s / after.mean_s, after.waiting_share(users(levels)))
+            });
+            each_figure(error, |of, error| {
                 let of_all = |all: &AfterAll| of(&which(all).figures());
-                let each = cases.iter().map(|(expected, drawn)| {
-                    spread(of_all(expected), drawn.iter().map(of_all).collect(), error, of(now))
-                });
+                let each = cases
+                    .iter()
+                    .map(|(expected, drawn, _)| spread(of_all(expected), drawn.iter().map(of_all).collect(), error));
                 joined(each.collect())
             })
         };
         let level = |(at, level): (usize, &Level)| {
-            let now = measured(level);
-            let after = forecast(&now, std::slice::from_ref(level), &|(levels, _)| levels[at]);
-            LevelForecast { label: level.label.clone(), load: level.load, now: Some(now), after }
+            let after = forecast(std::slice::from_ref(level), &|(levels, _)| levels[at]);
+            LevelForecast { label: level.label.clone(), load: level.load, now: Some(measured(level)), after }
         };
-        let now = overall(&self.system.levels);
-        let of_all = forecast(&now, &self.system.levels, &|(_, all)| *all);
-        (now, of_all, self.system.levels.iter().enumerate().map(level).collect())
+        let of_all = forecast(&self.system.levels, &|(_, all)| *all);
+        (overall(&self.system.levels), of_all, self.system.levels.iter().enumerate().map(level).collect())
+    }
+
+    /// Time that a request takes shorter or longer without any wait, seconds.
+    fn removed_s(&self, case: &Case<'_>) -> f64 {
+        let changed = with_change(&self.system, case, &case.retimed);
+        (self.system.network().unloaded_s() - changed.network().unloaded_s()).abs()
     }
 
     /// Each level with a change, and all of them together.
@@ -254,10 +262,10 @@ impl<'a> Ground<'a> {
         let now = measured(top);
         let forecast = |at: usize| {
             let users = loads[at].arrivals.is_none().then_some(f64::from(loads[at].users));
-            let error = ModelError::new(miss, top.requests as f64, expected[at].waiting_share(users));
+            let error = ModelError::new(miss, top.requests as f64, 0.0, expected[at].waiting_share(users));
             each_figure(error, |of, error| {
                 let drawn = drawn.iter().map(|draw| of(&draw[at].figures())).collect();
-                spread(of(&expected[at].figures()), drawn, error, of(&now))
+                spread(of(&expected[at].figures()), drawn, error)
             })
         };
         let level = |(at, load): (usize, &LoadLevel)| LevelForecast {
@@ -352,18 +360,22 @@ fn waits_of(system: &System, model: &ModelFit) -> HashMap<String, f64> {
     system.programs.iter().zip(&model.waits_s).map(wait).collect()
 }
 
-/// A system with a change: its demands, and the delay that is left of these requests.
+/// A system with a change: its demands, and the delay that is left of these requests; without any, what is left when as much
+/// of the unexplained time as may belong to it goes with what the change removes.
 fn with_change(system: &System, case: &Case<'_>, requests: &[RetimedTrace]) -> System {
     let mut changed = system.clone();
     (case.adjust)(&mut changed);
+    let unloaded_s = system.network().unloaded_s();
     let weight: f64 = requests.iter().map(|one| one.weight).sum();
-    if weight > 0.0 {
-        let unloaded_s = system.network().unloaded_s();
+    if weight <= 0.0 {
+        changed.delay_s -= system.unexplained_with(unloaded_s - changed.network().unloaded_s());
+    } else {
         let saved_s = requests.iter().map(|one| (one.old_ns - one.new_ns) * one.weight).sum::<f64>() / weight / 1e9;
         let left_s = (unloaded_s - saved_s).max(UNLOADED_SHARE_MIN * unloaded_s);
         let queued_s = changed.network().unloaded_s() - changed.delay_s;
-        changed.delay_s = (left_s - queued_s).max(0.0);
+        changed.delay_s = left_s - queued_s;
     }
+    changed.delay_s = changed.delay_s.max(system.late_s.min(system.delay_s));
     changed
 }
 

@@ -3,9 +3,9 @@
 //! They come from a bootstrap (B. Efron and R. J. Tibshirani, *An Introduction to the Bootstrap*, 1993): levels and traces
 //! are drawn again with replacement, the model is fitted anew each time, and 90 % of the results lie within. They are widened
 //! by the largest of three: how far the model misses the baseline, the noise of as many requests, and a least error, for a
-//! changed system is known less well than a measured one. An error of the latency is one of the rate as far as users wait for
-//! responses rather than think. The fourth root of the predicted factor widens them further: a large change is known less well
-//! than a small one.
+//! changed system is known less well than a measured one. What is removed of a request's time is known with an error too,
+//! which is large beside a rest that is small. An error of the latency is one of the rate as far as users wait for responses
+//! rather than think.
 
 use narrows_model::prediction::{Estimate, Figures, Forecast};
 
@@ -18,9 +18,9 @@ const ERROR_MIN: f64 = 0.15;
 const RATE_ERROR_MIN: f64 = 0.05;
 /// Standard errors on each side of an interval of 90 %.
 const ERRORS_OF_INTERVAL: f64 = 1.64;
-/// The power of a predicted factor by which its interval is wider: chosen so that intervals of the recorded reference systems
-/// and programs hold what was measured, where the model knows what was changed (`docs/benchmarks/predictions.md`).
-const FACTOR_ERROR: f64 = 0.25;
+/// Error of the time that a change removes from a request, or adds to it, a share: that of a known part (`system/`), half of
+/// which the model takes for unexplained time that goes with it.
+const REMOVED_ERROR: f64 = 0.05;
 
 /// The value that a share of all weight is at or below; none without values.
 pub(crate) fn quantile(values: &[(f64, f64)], share: f64) -> Option<f64> {
@@ -44,10 +44,11 @@ pub(crate) struct ModelError {
 
 impl ModelError {
     /// Of a model that is off by this share, for so many measured requests, whose mean is known no better than their number
-    /// allows. An error of the latency is one of the rate for the share of the time in which users wait for a response.
-    pub(crate) fn new(miss_share: f64, requests: f64, waiting_share: f64) -> Self {
+    /// allows. `removed_share` is the time that the change removes from a request or adds to it ÷ the latency with the change.
+    /// An error of the latency is one of the rate for the share of the time in which users wait for a response.
+    pub(crate) fn new(miss_share: f64, requests: f64, removed_share: f64, waiting_share: f64) -> Self {
         let noise = ERRORS_OF_INTERVAL / requests.max(1.0).sqrt();
-        let latency = miss_share.max(ERROR_MIN).max(noise);
+        let latency = miss_share.max(ERROR_MIN).max(noise) + REMOVED_ERROR * removed_share;
         Self { rate: (latency * waiting_share).max(RATE_ERROR_MIN).max(noise), latency }
     }
 }
@@ -62,21 +63,19 @@ pub(crate) fn each_figure(error: ModelError, estimate: impl Fn(fn(&Figures) -> f
 }
 
 /// An expected value with the interval that draws give it, widened by an error of the model as a factor, so that no end is
-/// below zero. The further the value is from the one `now`, the wider the interval.
-pub(crate) fn spread(value: f64, draws: Vec<f64>, error: f64, now: f64) -> Estimate {
+/// below zero.
+pub(crate) fn spread(value: f64, draws: Vec<f64>, error: f64) -> Estimate {
     let weighted: Vec<(f64, f64)> = draws.into_iter().filter(|draw| draw.is_finite()).map(|draw| (draw, 1.0)).collect();
     let low = quantile(&weighted, TAIL).unwrap_or(value).min(value);
     let high = quantile(&weighted, 1.0 - TAIL).unwrap_or(value).max(value);
-    let factor = if value > 0.0 && now > 0.0 { (value / now).max(now / value) } else { 1.0 };
-    let wider = (1.0 + error) * factor.powf(FACTOR_ERROR);
-    Estimate { value, low: low / wider, high: high * wider }
+    Estimate { value, low: low / (1.0 + error), high: high * (1.0 + error) }
 }
 
-/// Cases between which the truth lies.
+/// Cases between which the truth lies. Their value is the geometric mean, as errors are factors.
 pub(crate) fn joined(cases: Vec<Estimate>) -> Estimate {
     let count = cases.len().max(1) as f64;
     Estimate {
-        value: cases.iter().map(|case| case.value).sum::<f64>() / count,
+        value: (cases.iter().map(|case| case.value.ln()).sum::<f64>() / count).exp(),
         low: cases.iter().map(|case| case.low).fold(f64::INFINITY, f64::min),
         high: cases.iter().map(|case| case.high).fold(0.0, f64::max),
     }
@@ -97,19 +96,24 @@ mod tests {
 
     #[test]
     fn the_error_of_a_rate_is_that_of_the_latency_as_far_as_users_wait() {
-        assert_eq!(ModelError::new(0.02, 10_000.0, 0.5), ModelError { rate: 0.075, latency: 0.15 });
-        assert_eq!(ModelError::new(0.4, 10_000.0, 0.01), ModelError { rate: 0.05, latency: 0.4 });
-        assert_eq!(ModelError::new(0.02, 4.0, 0.01), ModelError { rate: 0.82, latency: 0.82 }, "few requests");
+        assert_eq!(ModelError::new(0.02, 10_000.0, 0.0, 0.5), ModelError { rate: 0.075, latency: 0.15 });
+        assert_eq!(ModelError::new(0.4, 10_000.0, 0.0, 0.01), ModelError { rate: 0.05, latency: 0.4 });
+        assert_eq!(ModelError::new(0.02, 4.0, 0.0, 0.01), ModelError { rate: 0.82, latency: 0.82 }, "few requests");
+        let large = ModelError::new(0.02, 10_000.0, 20.0, 0.01);
+        assert_eq!(
+            large,
+            ModelError { rate: 0.05, latency: 1.15 },
+            "a part of 21 is left, the rate is that of thinking"
+        );
     }
 
     #[test]
     fn an_interval_holds_the_value_and_the_error_of_the_model() {
-        let estimate = spread(100.0, (90..=110).map(f64::from).collect(), 0.1, 100.0);
+        let estimate = spread(100.0, (90..=110).map(f64::from).collect(), 0.1);
         assert!(estimate.low < 0.9 * 92.0 && estimate.high > 1.1 * 108.0, "{estimate:?}");
-        let of_changed = |now: f64| spread(16.0, Vec::new(), 0.0, now);
-        assert_eq!(of_changed(1.0), Estimate { value: 16.0, low: 8.0, high: 32.0 });
-        assert_eq!(of_changed(256.0), of_changed(1.0), "as much less as it was more");
-        let joined = joined(vec![spread(10.0, Vec::new(), 0.0, 10.0), spread(20.0, Vec::new(), 0.0, 20.0)]);
-        assert_eq!(joined, Estimate { value: 15.0, low: 10.0, high: 20.0 });
+        assert_eq!(spread(16.0, Vec::new(), 1.0), Estimate { value: 16.0, low: 8.0, high: 32.0 });
+        let joined = joined(vec![spread(10.0, Vec::new(), 0.0), spread(20.0, Vec::new(), 0.0)]);
+        assert_eq!((joined.low, joined.high), (10.0, 20.0));
+        assert!((joined.value - 200.0_f64.sqrt()).abs() < 1e-9, "{joined:?}");
     }
 }

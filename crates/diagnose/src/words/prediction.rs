@@ -53,6 +53,10 @@ pub fn assumption(assumption: &Assumption) -> String {
                 format!("All of its own time and all of its CPU shrink {} fold.", units::number(*factor))
             }
             Assumption::EvenReplicas => "Requests are spread evenly over the replicas.".to_owned(),
+            Assumption::CacheOfEachReplica { misses, misses_after } => format!("Each replica has a cache of its own, which keeps entries as long as now: at the same rate it serves all but {} of the requests, and all but {} now.",
+                units::percent(*misses_after),
+                units::percent(*misses)
+            ),
             Assumption::ConnectionsHeldAsLong => {
                 "A request holds its connection as long as now, however many others do.".to_owned()
             }

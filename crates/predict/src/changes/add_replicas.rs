@@ -1,12 +1,14 @@
 //! `add-replicas=SERVICE[,REPLICAS]`: a service runs as so many processes; as twice as many without a number.
 //!
-//! Each has the limit of CPU that one has now, or its one thread. They share the machine as before.
+//! Each has the limit of CPU that one has now, or its one thread. They share the machine as before. Each has its own cache, if
+//! the service has one (`replica_caches.rs`).
 
 use narrows_model::finding::evidence::cpu::CpuLimit;
 use narrows_model::finding::{Evidence, Finding};
 use narrows_model::prediction::{Assumption, Change, ChangeKind, Resource, ResourceKind};
 use narrows_model::units;
 
+use super::replica_caches::Caches;
 use super::spread_database::{is_database, more_replicas};
 use super::{Case, Effect, Method, Scene};
 use crate::Cannot;
@@ -64,10 +66,18 @@ impl Method for AddReplicas {
         };
         let replicas = change.amount.map_or(program.replicas * 2, |amount| amount.round().max(1.0) as u32);
         let service = program.service.clone();
+        let growth = f64::from(replicas) / f64::from(program.replicas);
+        let caches = Caches::of(&service, scene);
+        let mut assumptions = vec![Assumption::EvenReplicas];
+        assumptions.extend(caches.as_ref().map(|caches| Assumption::CacheOfEachReplica {
+            misses: caches.misses,
+            misses_after: caches.misses_with(1.0 / growth),
+        }));
         let adjust = move |system: &mut System| {
             let meant = system.programs.iter_mut().filter(|program| program.service == service);
             meant.for_each(|program| program.replicas = replicas);
+            caches.iter().for_each(|caches| caches.spread(system, growth));
         };
-        Ok(Effect { cases: vec![Case::new(adjust)], assumptions: vec![Assumption::EvenReplicas], ..Effect::default() })
+        Ok(Effect { cases: vec![Case::new(adjust)], assumptions, ..Effect::default() })
     }
 }

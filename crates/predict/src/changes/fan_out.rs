@@ -57,6 +57,18 @@ impl FanOut {
         all.into_iter().filter(|group| group.callee == self.callee && group.kind == self.kind).collect()
     }
 
+    /// Its calls at a time at most, if more are made in a request; `None` if all are made at once.
+    pub(super) fn bound(&self, scene: &Scene<'_>) -> Option<usize> {
+        let (mut at_once, mut calls) = (0, 0);
+        for traced in &scene.sample.traces {
+            for group in self.groups(traced, scene) {
+                at_once = at_once.max(group.at_once(&traced.tree));
+                calls = calls.max(group.calls.len());
+            }
+        }
+        (at_once > 0 && at_once < calls).then_some(at_once)
+    }
+
     /// Of all calls to the callee, the share that is left when each group of calls becomes one.
     pub(super) fn calls_left(&self, scene: &Scene<'_>) -> f64 {
         let all = scene.attempts(|group| group.callee == self.callee, |_, _| 1.0);
@@ -94,6 +106,15 @@ impl FanOut {
             treatments
         };
         Some(Part { share: share_of(scene, &without)?, factor: self.calls })
+    }
+
+    /// The service that makes the calls; empty if no trace shows them.
+    pub(super) fn caller(&self, scene: &Scene<'_>) -> String {
+        let of_trace = |traced: &SampledTrace<'_>| {
+            let groups = self.groups(traced, scene);
+            groups.first().map(|group| traced.tree.span(group.calls[0][0]).service.clone())
+        };
+        scene.sample.traces.iter().find_map(of_trace).unwrap_or_default()
     }
 
     /// For each service that makes the calls, the share of its CPU that is left when each group becomes one call: its CPU

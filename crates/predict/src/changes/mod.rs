@@ -19,6 +19,7 @@ mod raise_rate;
 mod release_before;
 mod remove_sidecar;
 mod remove_stall;
+mod replica_caches;
 mod resize_pool;
 mod reuse_connections;
 mod route_query;

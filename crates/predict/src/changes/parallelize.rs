@@ -7,6 +7,7 @@
 
 use narrows_model::finding::{Evidence, Finding};
 use narrows_model::prediction::{Assumption, Change, ChangeKind, Doubt};
+use narrows_model::units;
 
 use super::fan_out::FanOut;
 use super::sharing::with_gain_of_others;
@@ -37,7 +38,10 @@ impl Method for Parallelize {
     }
 
     fn description(&self, change: &Change) -> String {
-        format!("making the calls of {} at the same time", change.target)
+        match change.amount {
+            Some(calls) => format!("making {} calls of {} at a time", units::number(calls), change.target),
+            None => format!("making the calls of {} at the same time", change.target),
+        }
     }
 
     fn suggested_by(&self, finding: &Finding) -> Option<Change> {
@@ -51,7 +55,8 @@ impl Method for Parallelize {
         let calls = FanOut::of(change, before.scene).ok()?;
         let (old, new) = (calls.per_request(before.scene)?, calls.per_request(after.scene)?);
         let is_made = new.calls >= CALLS_KEPT_MIN * old.calls && new.serial_ns <= SERIAL_LEFT_MAX * old.serial_ns;
-        is_made.then(|| change.clone())
+        let amount = calls.bound(after.scene).map(|calls| calls as f64);
+        is_made.then(|| Change { amount, ..change.clone() })
     }
 
     fn part(&self, change: &Change, scene: &Scene<'_>) -> Option<Part> {

@@ -1,7 +1,9 @@
 //! `route-query=OPERATION`: a query that goes to every partition goes to the one that has its rows.
 //!
 //! In each trace the call that returned rows stays, or the most expensive one where spans do not show rows, and starts
-//! when the first call did; the others are gone, with their charge and their share of the store's CPU.
+//! when the first call did; the others are gone, with their charge and their share of the store's CPU. What they cost their
+//! caller is not recorded: from nothing up to as much CPU as they cost the store. Both are computed, and the interval spans
+//! them.
 
 use narrows_model::finding::{Evidence, Finding};
 use narrows_model::prediction::{Assumption, Change, ChangeKind};
@@ -15,6 +17,9 @@ use crate::retime::{Group, SampledTrace, Start, Treatment};
 use crate::rules::Part;
 use crate::suggest::of_operation;
 use crate::system::System;
+
+/// Share of its caller's CPU that is left at least.
+const CALLER_LEFT_MIN: f64 = 0.5;
 
 pub(crate) struct RouteQuery;
 
@@ -67,22 +72,33 @@ impl Method for RouteQuery {
             .sum();
         let charge_left = if all > 0.0 { 1.0 - gone / all } else { 1.0 };
         let (callee, left) = (calls.callee.clone(), calls.calls_left(scene));
-        let adjust = move |system: &mut System| {
-            system.scale_cpu(&callee, left);
-            // A store reports its own charges; of several stores the spans do not say which one is meant.
-            system.stores.iter_mut().for_each(|store| store.charge *= charge_left);
-        };
         let (assumed, doubts) =
             (Assumption::CpuFollowsCalls { callee: calls.callee.clone() }, few_traces(calls.traces));
-        let edit = move |traced: &SampledTrace<'_>, _: &[f64]| {
-            let mut treatments = traced.untreated();
-            for group in calls.groups(traced, scene) {
-                only(needed(traced, &group), &group, &mut treatments);
-            }
-            treatments
+        let caller = calls.caller(scene);
+        let case = |caller_share: f64| {
+            let (calls, callee, caller) = (calls.clone(), callee.clone(), caller.clone());
+            let adjust = move |system: &mut System| {
+                let gone_s = (1.0 - left) * system.program(&callee).map_or(0.0, |program| program.demand_s);
+                if let Some(own_s) =
+                    system.program(&caller).map(|program| program.demand_s).filter(|own_s| *own_s > 0.0)
+                {
+                    system.scale_cpu(&caller, (1.0 - caller_share * gone_s / own_s).max(CALLER_LEFT_MIN));
+                }
+                system.scale_cpu(&callee, left);
+                // A store reports its own charges; of several stores the spans do not say which one is meant.
+                system.stores.iter_mut().for_each(|store| store.charge *= charge_left);
+            };
+            let edit = move |traced: &SampledTrace<'_>, _: &[f64]| {
+                let mut treatments = traced.untreated();
+                for group in calls.groups(traced, scene) {
+                    only(needed(traced, &group), &group, &mut treatments);
+                }
+                treatments
+            };
+            Case::with_edit(adjust, edit, scene.sample)
         };
         Ok(Effect {
-            cases: vec![Case::with_edit(adjust, edit, scene.sample)],
+            cases: vec![case(0.0), case(1.0)],
             assumptions: vec![Assumption::OnePartition, assumed],
             doubts,
             ..Effect::default()

@@ -9,6 +9,20 @@ pub fn rate_max(network: &Network) -> f64 {
     network.stations.iter().map(Station::rate_max).fold(f64::INFINITY, f64::min)
 }
 
+/// The station that is used up first.
+pub(super) struct Limit {
+    /// Place among the stations.
+    pub(super) station: usize,
+    /// Requests per second.
+    pub(super) rate_max: f64,
+}
+
+/// The limit of these stations; `None` if none has one.
+pub(super) fn limit(stations: &[Station]) -> Option<Limit> {
+    let limits = stations.iter().enumerate().map(|(station, one)| Limit { station, rate_max: one.rate_max() });
+    limits.filter(|limit| limit.rate_max.is_finite()).min_by(|a, b| a.rate_max.total_cmp(&b.rate_max))
+}
+
 /// The highest throughput with so many users.
 pub fn closed_rate_max(network: &Network, users: u32) -> f64 {
     let alone = network.unloaded_s() + network.think_s;

@@ -78,11 +78,14 @@ pub struct Network {
     /// of 1 + the squared coefficient of variation of times in service, so ½ where they are constant. Below, requests also
     /// arrive more evenly than at random.
     pub variability: f64,
+    /// Requests ahead of one that arrive together with it, mean, from 0: they are served at the highest rate. Of no effect
+    /// with users.
+    pub burst: f64,
 }
 
 impl Default for Network {
     fn default() -> Self {
-        Self { stations: Vec::new(), delay_s: 0.0, think_s: 0.0, variability: 1.0 }
+        Self { stations: Vec::new(), delay_s: 0.0, think_s: 0.0, variability: 1.0, burst: 0.0 }
     }
 }
 
@@ -105,13 +108,17 @@ pub struct Solution {
 }
 
 /// A network with arrivals at a fixed rate, each station an M/M/m queue (Jackson 1957) whose wait is multiplied by the
-/// variability, as by the formula of Pollaczek and Khinchine for one server; `None` if one cannot keep up.
+/// variability, as by the formula of Pollaczek and Khinchine for one server; `None` if one cannot keep up. A burst waits for the
+/// station that is used up first, in which it is over before the next one comes.
 pub fn open(network: &Network, rate: f64) -> Option<Solution> {
     let wait = |station: &Station| {
         let one = station.queued_servers().map_or(Some(0.0), |servers| mmm::wait_s(rate, station.demand_s, servers))?;
         Some(one * f64::from(station.copies) * network.variability)
     };
-    let waits_s: Vec<f64> = network.stations.iter().map(wait).collect::<Option<_>>()?;
+    let mut waits_s: Vec<f64> = network.stations.iter().map(wait).collect::<Option<_>>()?;
+    if let Some(limit) = bounds::limit(&network.stations) {
+        waits_s[limit.station] += network.burst / limit.rate_max;
+    }
     let response_s = network.unloaded_s() + waits_s.iter().sum::<f64>();
     Some(Solution { rate, response_s, waits_s })
 }
@@ -129,8 +136,10 @@ mod tests {
         let waits = mmm::wait_s(50.0, 0.02, 2).expect("it keeps up");
         assert!((solution.response_s - expected - waits).abs() < 1e-12, "{solution:?}");
         assert_eq!(open(&network, 100.0), None);
-        let regular = open(&Network { variability: 0.5, ..network }, 50.0).expect("it keeps up");
+        let regular = open(&Network { variability: 0.5, ..network.clone() }, 50.0).expect("it keeps up");
         assert!((regular.response_s - 0.11 - (expected - 0.11 + waits) / 2.0).abs() < 1e-12, "{regular:?}");
+        let bursts = open(&Network { burst: 3.0, ..network.clone() }, 50.0).expect("it keeps up");
+        assert!((bursts.response_s - solution.response_s - 0.03).abs() < 1e-12, "three at 100 a second: {bursts:?}");
         let many = Network { stations: vec![Station::new(0.01, u32::MAX)], ..Network::default() };
         assert_eq!(open(&many, 1e6).map(|solution| solution.response_s), Some(0.01));
     }

@@ -12,6 +12,7 @@
 //! bound: no request waits until the limit is reached, and from there on all that exceed it do, as in a closed network whose
 //! times are all constant.
 
+use super::bounds::limit;
 use super::{Network, Solution, Station};
 
 /// Users at most. The work grows with users × servers.
@@ -46,18 +47,6 @@ pub fn closed(network: &Network, users: &[u32]) -> Vec<Solution> {
         }
     }
     found
-}
-
-/// The station that is used up first.
-struct Limit {
-    station: usize,
-    rate_max: f64,
-}
-
-/// The limit of these stations; `None` if none has one.
-fn limit(stations: &[Station]) -> Option<Limit> {
-    let limits = stations.iter().enumerate().map(|(station, one)| Limit { station, rate_max: one.rate_max() });
-    limits.filter(|limit| limit.rate_max.is_finite()).min_by(|a, b| a.rate_max.total_cmp(&b.rate_max))
 }
 
 /// One copy of a station with so many users as were added yet.
@@ -120,7 +109,7 @@ mod tests {
     use super::*;
 
     fn network(stations: Vec<Station>, delay_s: f64, think_s: f64) -> Network {
-        Network { stations, delay_s, think_s, variability: 1.0 }
+        Network { stations, delay_s, think_s, variability: 1.0, burst: 0.0 }
     }
 
     fn station(demand_s: f64, servers: u32) -> Station {

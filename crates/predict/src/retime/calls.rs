@@ -127,6 +127,13 @@ impl Group<'_> {
         self.calls.iter().flatten().copied()
     }
 
+    /// Attempts in progress at the same time, at most.
+    pub(crate) fn at_once(&self, tree: &TimedTree<'_>) -> usize {
+        let is_running = |one: usize, at_ns: i64| (tree.times(one).0..tree.times(one).1).contains(&at_ns);
+        let running = |at: usize| self.attempts().filter(|one| is_running(*one, tree.times(at).0)).count();
+        self.attempts().map(running).max().unwrap_or(0)
+    }
+
     /// Time from the first start to the last end.
     pub(crate) fn span_ns(&self, tree: &TimedTree<'_>) -> f64 {
         let start = self.attempts().map(|at| tree.times(at).0).min().unwrap_or(0);

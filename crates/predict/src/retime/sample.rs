@@ -13,12 +13,15 @@ use super::schedule::lengths_ns;
 use super::timed_tree::TimedTree;
 use super::treatment::Treatment;
 use super::{Names, drop_refused};
+use crate::intervals::quantile;
 use crate::system::Level;
 
 /// Traces read at most; of more, an even choice.
 const TRACES_MAX: usize = 2_000;
 /// The least share of own time that remains.
 const OWN_SHARE_MIN: f64 = 0.05;
+/// Share of the spans of a kind, the shortest ones, that wait for hardly anything.
+const QUIET_SHARE: f64 = 0.25;
 
 /// Treatment of each span of a trace by a change, given the lengths that they have without it.
 pub(crate) type Edit<'e> = dyn Fn(&SampledTrace<'_>, &[f64]) -> Vec<Treatment> + 'e;
@@ -76,6 +79,38 @@ impl<'a> Sample<'a> {
         let weight: f64 = self.traces.iter().map(|traced| traced.weight).sum();
         let sum: f64 = self.traces.iter().map(|traced| traced.weight * traced.tree.length_ns(traced.tree.root)).sum();
         (weight > 0.0).then(|| sum / weight)
+    }
+
+    /// Time of a request of a level in which no span takes longer than the quiet ones of its kind, mean, seconds; `None` without
+    /// traces. Time outside of the traces is that of the median.
+    pub(crate) fn quiet_s(&self, level: &Level) -> Option<f64> {
+        let mut own_ns: HashMap<(&str, &str), Vec<(f64, f64)>> = HashMap::new();
+        for traced in &self.traces {
+            for at in &traced.tree.order {
+                let span = traced.tree.span(*at);
+                let of_kind = own_ns.entry((&span.service, &span.name)).or_default();
+                of_kind.push((traced.tree.own_ns(*at), traced.weight));
+            }
+        }
+        let quiet_ns: HashMap<(&str, &str), f64> =
+            own_ns.into_iter().filter_map(|(kind, all)| Some((kind, quantile(&all, QUIET_SHARE)?))).collect();
+        let edit = |traced: &SampledTrace<'_>, _: &[f64]| {
+            let mut treatments = traced.untreated();
+            for at in &traced.tree.order {
+                let span = traced.tree.span(*at);
+                let quiet_ns = quiet_ns.get(&(span.service.as_str(), span.name.as_str()));
+                let share = quiet_ns.map_or(1.0, |quiet_ns| quiet_ns / traced.tree.own_ns(*at));
+                treatments[*at].own = if share < 1.0 { share } else { 1.0 };
+            }
+            treatments
+        };
+        let retimed = self.retimed(&edit);
+        let weight: f64 = retimed.iter().map(|one| one.weight).sum();
+        let sum_ns: f64 = retimed.iter().map(|one| one.weight * (one.new_ns + one.new_refused_ns)).sum();
+        let lengths: Vec<(f64, f64)> =
+            self.traces.iter().map(|traced| (traced.tree.length_ns(traced.tree.root), traced.weight)).collect();
+        let outside_s = level.median_s() - quantile(&lengths, 0.5)? / 1e9;
+        (weight > 0.0).then(|| sum_ns / weight / 1e9 + outside_s.max(0.0))
     }
 
     /// Takes out the waits of a request at each service, seconds, given for each level by the service's name.

@@ -146,7 +146,8 @@ pub(crate) struct Program {
 impl Program {
     /// Its CPU as requests queue for it. Without a limit of its own it has as many servers as it needs: requests queue
     /// for the machine, and use so many processors at the same time. Its limit is no lower than this rate, which was measured.
-    pub(crate) fn station(&self, processors: f64, rate_top: f64) -> Station {
+    /// `pause_s` is the think time of the only user; `None` with several.
+    pub(crate) fn station(&self, processors: f64, rate_top: f64, pause_s: Option<f64>) -> Station {
         let copies = if self.fullest_share.is_some() { 1 } else { self.replicas.max(1) };
         let each_s = self.demand_s * self.fullest_share.unwrap_or(1.0 / f64::from(copies));
         let one = match self.limit() {
@@ -154,7 +155,11 @@ impl Program {
             Some(limit) => {
                 let servers = limit.floor().max(1.0);
                 let free = free_cores(limit, self.fixed_cores / f64::from(self.replicas.max(1)), rate_top * each_s);
-                let own_s = self.cap.map_or(each_s, |cap| throttled_s(each_s, cap, rate_top * each_s / cap));
+                let unused_share = |cap: f64| match pause_s {
+                    Some(pause_s) => pause_s / QUOTA_PERIOD_S,
+                    None => 1.0 - rate_top * each_s / cap,
+                };
+                let own_s = self.cap.map_or(each_s, |cap| throttled_s(each_s, cap, unused_share(cap)));
                 Station { own_s, ..Station::new(each_s * servers / free, servers as u32) }
             }
             None => Station::without_queue(each_s / processors),
@@ -184,15 +189,15 @@ pub(super) fn free_cores(limit: f64, fixed_cores: f64, used_cores: f64) -> f64 {
     (limit - fixed_cores).max(used_cores).max(FREE_SHARE_MIN * limit).min(limit)
 }
 
-/// Time in which a request gets this CPU under a quota, core-seconds, when the service uses this share of it. A period's quota
-/// passes at once, so that a request that needs no more is not slowed down; a longer one that begins with an unused quota
-/// gains the rest of a period.
-fn throttled_s(cpu_s: f64, cap: f64, used_share: f64) -> f64 {
+/// Time in which a request gets this CPU under a quota, core-seconds, when it begins with this share of a period's quota. That
+/// passes at once, so that a request that needs no more is not slowed down; a longer one gains the rest of a period. One user
+/// who sends the next request at once leaves nothing of it.
+fn throttled_s(cpu_s: f64, cap: f64, unused_share: f64) -> f64 {
     let quota_s = cap * QUOTA_PERIOD_S;
     if cap >= 1.0 || cpu_s <= quota_s {
         return cpu_s;
     }
-    cpu_s / cap - (QUOTA_PERIOD_S - quota_s) * quota_s / cpu_s * (1.0 - used_share).clamp(0.0, 1.0)
+    cpu_s / cap - (QUOTA_PERIOD_S - quota_s) * quota_s / cpu_s * unused_share.clamp(0.0, 1.0)
 }
 
 /// The services of a trial, their demands still 0.
@@ -269,24 +274,33 @@ mod tests {
 
     #[test]
     fn a_quota_slows_no_request_that_needs_less_than_a_period_has() {
-        assert_eq!(throttled_s(0.0016, 0.1, 0.9), 0.0016);
-        assert_eq!(throttled_s(0.2, 1.0, 0.0), 0.2);
-        assert!((throttled_s(0.05, 0.5, 0.0) - 0.05).abs() < 1e-12, "the quota of one period");
-        assert!((throttled_s(0.1, 0.5, 0.0) - 0.175).abs() < 1e-12, "between 150 ms and two periods");
-        assert!((throttled_s(0.1, 0.5, 1.0) - 0.2).abs() < 1e-12, "no quota is left when it begins");
+        assert_eq!(throttled_s(0.0016, 0.1, 0.1), 0.0016);
+        assert_eq!(throttled_s(0.2, 1.0, 1.0), 0.2);
+        assert!((throttled_s(0.05, 0.5, 1.0) - 0.05).abs() < 1e-12, "the quota of one period");
+        assert!((throttled_s(0.1, 0.5, 1.0) - 0.175).abs() < 1e-12, "between 150 ms and two periods");
+        assert!((throttled_s(0.1, 0.5, 0.0) - 0.2).abs() < 1e-12, "no quota is left when it begins");
+    }
+
+    #[test]
+    fn one_user_without_pauses_finds_no_unused_quota() {
+        let batch = Program { demand_s: 0.06, replicas: 1, cap: Some(0.3), ..Program::default() };
+        let own_s = |pause_s| batch.station(1.0, 0.5, pause_s).own_time_s();
+        assert!((own_s(Some(0.0)) - 0.2).abs() < 1e-12, "{}", own_s(Some(0.0)));
+        assert!((own_s(Some(0.3)) - 0.165).abs() < 1e-12, "{}", own_s(Some(0.3)));
+        assert!(own_s(None) < 0.2, "at a low rate some requests begin with a quota");
     }
 
     #[test]
     fn a_limit_is_what_is_free_of_it_and_no_lower_than_what_was_used() {
         let program = Program { demand_s: 0.01, fixed_cores: 0.5, replicas: 1, cap: Some(2.0), ..Program::default() };
-        assert!((program.station(1.0, 10.0).rate_max() - 150.0).abs() < 1e-9);
-        assert!((program.station(1.0, 180.0).rate_max() - 180.0).abs() < 1e-9);
+        assert!((program.station(1.0, 10.0, None).rate_max() - 150.0).abs() < 1e-9);
+        assert!((program.station(1.0, 180.0, None).rate_max() - 180.0).abs() < 1e-9);
         let hot = Program { replicas: 3, fullest_share: Some(1.0), fixed_cores: 0.0, cap: Some(0.5), ..program };
-        assert!((hot.station(1.0, 10.0).rate_max() - 50.0).abs() < 1e-9, "one of three gets all");
+        assert!((hot.station(1.0, 10.0, None).rate_max() - 50.0).abs() < 1e-9, "one of three gets all");
         let even = Program { fullest_share: None, ..hot };
-        assert!((even.station(1.0, 10.0).rate_max() - 150.0).abs() < 1e-9);
+        assert!((even.station(1.0, 10.0, None).rate_max() - 150.0).abs() < 1e-9);
         let turns = Program { takes_turns: true, cap: None, ..even };
         assert_eq!(turns.kind(), ResourceKind::OneCore);
-        assert!((turns.station(1.0, 10.0).rate_max() - 300.0).abs() < 1e-9);
+        assert!((turns.station(1.0, 10.0, None).rate_max() - 300.0).abs() < 1e-9);
     }
 }

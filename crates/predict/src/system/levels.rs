@@ -2,12 +2,14 @@
 
 use std::collections::BTreeMap;
 
+use narrows_model::counting::Phase;
 use narrows_model::evidence::{LoadTotals, TrialEvidence};
 use narrows_model::finding::evidence::load::LoadLevel;
 use narrows_model::finding::{Evidence, Finding};
 use narrows_model::histogram::Histogram;
+use narrows_model::load::LoadSecond;
 use narrows_model::run::{Window, WindowKind};
-use narrows_model::series::{Series, names};
+use narrows_model::series::{Point, Series, names};
 
 use crate::Cannot;
 
@@ -29,6 +31,8 @@ pub(crate) struct Level {
     pub(crate) error_rate: f64,
     /// From the intended send.
     pub(crate) latency: Histogram,
+    /// Delay of the load generator, part of the latency, mean, seconds.
+    pub(crate) late_s: f64,
     /// Core-seconds that each service used, and the load generator under [`names::GENERATOR`]; without those that have
     /// no sample here.
     pub(crate) cpu: BTreeMap<String, f64>,
@@ -110,12 +114,13 @@ fn level(trial: &TrialEvidence, windows: &[&Window]) -> Level {
     let first = windows[0];
     let bounds: Vec<(i64, i64)> = windows.iter().map(|window| (window.start_ns, window.end_ns)).collect();
     let mut all = LoadTotals::default();
-    for totals in windows.iter().map(|window| trial.window_load(window)) {
+    for totals in windows.iter().map(|window| window_load(trial, window)) {
         all.seconds += totals.seconds;
         // Responses after the load count in no rate.
         all.succeeded += totals.succeeded - totals.untimed;
         all.errors.add(totals.errors);
         all.latency.merge(&totals.latency);
+        all.lateness.merge(&totals.lateness);
     }
     Level {
         label: first.label.clone(),
@@ -124,12 +129,33 @@ fn level(trial: &TrialEvidence, windows: &[&Window]) -> Level {
         requests: all.succeeded,
         error_rate: all.error_rate(),
         latency: all.latency,
+        late_s: all.lateness.mean_ns() / 1e9,
         cpu: cpu(trial, &bounds, all.seconds),
         windows: bounds,
     }
 }
 
-/// Core-seconds of each program in these windows: its mean cores × their length, replicas added up.
+/// Load of a window. Recordings of earlier versions do not cut the last second of the load at its end: there it ends with the
+/// window, and what ended in it counts.
+fn window_load(trial: &TrialEvidence, window: &Window) -> LoadTotals {
+    let mut totals = trial.window_load(window);
+    let last_ns = trial.seconds.iter().map(|row| row.start_ns).max().unwrap_or(0);
+    let reaches_beyond = |row: &&LoadSecond| row.start_ns == last_ns && row.end_ns() > window.end_ns;
+    let last: Vec<&LoadSecond> = trial.seconds.iter().filter(reaches_beyond).collect();
+    let Some(row) = last.first().filter(|_| (window.start_ns..window.end_ns).contains(&last_ns)) else { return totals };
+    match window.holds(row) {
+        Some(Phase::Sending) => totals.seconds -= (row.end_ns() - window.end_ns) as f64 / 1e9,
+        Some(Phase::Draining) => {}
+        None => {
+            totals.seconds += (window.end_ns - last_ns) as f64 / 1e9;
+            last.iter().for_each(|row| totals.add(row, Phase::Sending));
+        }
+    }
+    totals
+}
+
+/// Core-seconds of each program in these windows: its mean cores × their length, replicas added up. Under a steady load a
+/// sample that reaches beyond a window says less than those that lie in it.
 fn cpu(trial: &TrialEvidence, windows: &[(i64, i64)], seconds: f64) -> BTreeMap<String, f64> {
     let mut used: BTreeMap<String, f64> = BTreeMap::new();
     for series in trial.series.iter().filter(|series| series.key.name == names::CPU_CORES) {
@@ -140,11 +166,24 @@ fn cpu(trial: &TrialEvidence, windows: &[(i64, i64)], seconds: f64) -> BTreeMap<
     used
 }
 
-/// The mean of a series in these windows; none without a point there.
+/// The mean of a series in these windows, each point a mean over the time since the one before; `None` without a point
+/// there. Points whose time lies in a window as a whole count, as long as it is; where there are none, all points there.
 fn mean_in(series: &Series, windows: &[(i64, i64)]) -> Option<f64> {
+    let points = &series.points;
     let is_in = |time_ns: i64| windows.iter().any(|(start_ns, end_ns)| (*start_ns..*end_ns).contains(&time_ns));
-    let points: Vec<f64> = series.points.iter().filter(|point| is_in(point.time_ns)).map(|point| point.value).collect();
-    (!points.is_empty()).then(|| points.iter().sum::<f64>() / points.len() as f64)
+    let is_within = |pair: &&[Point]| {
+        windows.iter().any(|(start_ns, end_ns)| pair[0].time_ns >= *start_ns && pair[1].time_ns <= *end_ns)
+    };
+    let mut sums = (0.0, 0.0);
+    for pair in points.windows(2).filter(is_within) {
+        let length_ns = (pair[1].time_ns - pair[0].time_ns) as f64;
+        sums = (sums.0 + pair[1].value * length_ns, sums.1 + length_ns);
+    }
+    if sums.1 > 0.0 {
+        return Some(sums.0 / sums.1);
+    }
+    let values: Vec<f64> = points.iter().filter(|point| is_in(point.time_ns)).map(|point| point.value).collect();
+    (!values.is_empty()).then(|| values.iter().sum::<f64>() / values.len() as f64)
 }
 
 /// The think time of these levels, by the method of least squares: requests that are under way at both ends of a level, and
@@ -160,6 +199,13 @@ pub(super) fn think_s(levels: &[Level]) -> f64 {
         weight += of_level;
     }
     if weight > 0.0 { sum / weight } else { 0.0 }
+}
+
+/// Delay of the load generator, mean over the requests of these levels, seconds.
+pub(super) fn late_s(levels: &[Level]) -> f64 {
+    let requests: f64 = levels.iter().map(|level| level.requests as f64).sum();
+    let late_s: f64 = levels.iter().map(|level| level.late_s * level.requests as f64).sum();
+    if requests > 0.0 { late_s / requests } else { 0.0 }
 }
 
 /// Leaves out the levels under which a service was still warming up, as far as one is left that was not.
@@ -196,6 +242,7 @@ mod tests {
                 requests: rate as u64,
                 error_rate: 0.0,
                 latency,
+                late_s: 0.0,
                 cpu: BTreeMap::new(),
             }
         }

@@ -25,6 +25,9 @@ use capacity::Capacity;
 use crate::queueing::{Network, Station, bounds};
 use crate::{Cannot, DiagnosedTrial};
 
+/// Error of a known part of a request's time, a share: of sampled CPU, of a wait that sockets show, of a timer of the kernel.
+const PART_ERROR: f64 = 0.1;
+
 /// A system and its load.
 #[derive(Debug, Clone)]
 pub(crate) struct System {
@@ -51,8 +54,15 @@ pub(crate) struct System {
     pub(crate) think_s: f64,
     /// Time that no queue explains, seconds; fitted by `baseline.rs`.
     pub(crate) delay_s: f64,
+    /// Delay of the load generator, seconds: the part of it that no change to the system removes.
+    pub(crate) late_s: f64,
     /// Variability of its queues, see [`Network::variability`]; fitted by `baseline.rs`.
     pub(crate) variability: f64,
+    /// Requests that arrive together, see [`Network::burst`]; fitted by `baseline.rs`.
+    pub(crate) burst: f64,
+    /// Time of a request that waits for nothing, by its traces, seconds; `None` where several levels tell it, or without
+    /// traces.
+    pub(crate) quiet_s: Option<f64>,
     /// Time that a request takes longer at each level because of CPU that it needs under no other load, such as that of a
     /// compiler while the service warms up, seconds; fitted by `baseline.rs`.
     pub(crate) warming_s: Vec<f64>,
@@ -82,14 +92,16 @@ impl System {
             waits: Vec::new(),
             think_s: levels::think_s(&levels),
             delay_s: 0.0,
+            late_s: levels::late_s(&levels),
             variability: 1.0,
+            burst: 0.0,
+            quiet_s: None,
             warming_s: vec![0.0; levels.len()],
             levels_left_out: all - levels.len(),
             levels,
         };
         system.set_demands(&demands);
-        let cpu_s = system.programs.iter().map(|program| program.demand_s).sum();
-        system.waits = waits::waits(diagnosed, &system.levels, cpu_s);
+        system.waits = waits::waits(diagnosed, &system.levels);
         let capacity = Capacity::of(&system.levels);
         system.sections = sections::sections(diagnosed, &system.programs, capacity.as_ref(), &system.waits);
         Ok(system)
@@ -132,12 +144,14 @@ impl System {
             delay_s: self.delay_s,
             think_s: self.think_s,
             variability: self.variability,
+            burst: self.burst,
         }
     }
 
     /// A program's CPU. Requests that compute in a section queue in front of it.
     fn program_station(&self, program: &Program) -> Station {
-        let station = program.station(self.processors, self.rate_top());
+        let pause_s = self.is_one_user().then_some(self.think_s);
+        let station = program.station(self.processors, self.rate_top(), pause_s);
         let is_in_section = self.sections.iter().any(|section| section.computes && section.name == program.service);
         if is_in_section { Station { servers: None, demand_s: station.own_s, ..station } } else { station }
     }
@@ -152,6 +166,17 @@ impl System {
     /// The highest rate that was measured, of all levels together that come near it.
     pub(crate) fn rate_top(&self) -> f64 {
         Capacity::of(&self.levels).map_or(0.0, |capacity| capacity.rate)
+    }
+
+    /// Time that nothing explains and that goes with so much of what is explained, seconds: each known part of a request's
+    /// time is known with an error, which is what the rest is taken for as far as it is no larger.
+    pub(crate) fn unexplained_with(&self, removed_s: f64) -> f64 {
+        let unloaded_s = self.network().unloaded_s();
+        let of_waits: f64 = self.waits.iter().map(|wait| wait.request_s).sum();
+        let of_sections = self.sections.iter().map(|section| section.held_s).fold(0.0, f64::max);
+        let known_s = (unloaded_s - self.delay_s + of_waits).max(of_sections).min(unloaded_s);
+        let rest_s = (unloaded_s - known_s - self.late_s).max(0.0);
+        if known_s > 0.0 { removed_s.clamp(0.0, known_s) * (rest_s / known_s).min(PART_ERROR) } else { 0.0 }
     }
 
     /// The delay that the longest section needs: the time in it passes in the delay or in CPU.

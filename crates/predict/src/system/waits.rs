@@ -38,12 +38,12 @@ pub(crate) enum WaitCause {
     Stall,
 }
 
-/// The waits that findings and sockets show, each caller and callee once. `cpu_s` is the CPU of a request in all services.
-pub(super) fn waits(diagnosed: &DiagnosedTrial<'_>, levels: &[Level], cpu_s: f64) -> Vec<Wait> {
+/// The waits that findings and sockets show, each caller and callee once.
+pub(super) fn waits(diagnosed: &DiagnosedTrial<'_>, levels: &[Level]) -> Vec<Wait> {
     let alone_s = levels.first().map_or(0.0, Level::mean_s);
     let calls = diagnosed.limit.zip(diagnosed.calls).map_or_else(Vec::new, |(limit, calls)| of_calls(limit, calls));
     let findings = diagnosed.findings.iter();
-    let mut waits: Vec<Wait> = findings.filter_map(|finding| of_finding(finding, levels, &calls, cpu_s)).collect();
+    let mut waits: Vec<Wait> = findings.filter_map(|finding| of_finding(finding, levels, &calls)).collect();
     for call in calls {
         if !waits.iter().any(|known| (&known.service, &known.callee) == (&call.service, &call.callee)) {
             waits.push(call);
@@ -53,7 +53,7 @@ pub(super) fn waits(diagnosed: &DiagnosedTrial<'_>, levels: &[Level], cpu_s: f64
     waits
 }
 
-fn of_finding(finding: &Finding, levels: &[Level], calls: &[Wait], cpu_s: f64) -> Option<Wait> {
+fn of_finding(finding: &Finding, levels: &[Level], calls: &[Wait]) -> Option<Wait> {
     let wait = |cause, service: &str, callee: &str, request_s: f64| Wait {
         cause,
         service: service.to_owned(),
@@ -68,7 +68,7 @@ fn of_finding(finding: &Finding, levels: &[Level], calls: &[Wait], cpu_s: f64) -
             // Sockets of look-ups are open so briefly that samples miss many.
             let is_part = dns.sign == DnsSign::Sockets && seen_s >= LOOKUPS_SHARE_MIN * alone_s;
             let in_calls_s: f64 = calls.iter().filter(|call| call.service == resource).map(|call| call.request_s).sum();
-            let rest_s = if is_part { alone_s - cpu_s - in_calls_s } else { 0.0 };
+            let rest_s = if is_part { alone_s - cpu_s(levels) - in_calls_s } else { 0.0 };
             Some(wait(WaitCause::Names, resource, "", seen_s.max(rest_s)))
         }
         Evidence::SlowDependency(slow) => {
@@ -86,6 +86,15 @@ fn of_finding(finding: &Finding, levels: &[Level], calls: &[Wait], cpu_s: f64) -
         }
         _ => None,
     }
+}
+
+/// CPU of a request in all services, with what they use without requests, core-seconds: a service that is hardly used needs
+/// more for each than a busy one.
+fn cpu_s(levels: &[Level]) -> f64 {
+    let sampled = || levels.iter().filter(|level| !level.cpu.is_empty());
+    let requests: f64 = sampled().map(|level| level.requests as f64).sum();
+    let cpu_s: f64 = sampled().map(|level| level.services_cpu_s() * level.requests as f64).sum();
+    if requests > 0.0 { cpu_s / requests } else { 0.0 }
 }
 
 /// Mean latency beyond the median, of all requests: where few requests meet a stall, the median is that of the others.
@@ -157,7 +166,7 @@ mod tests {
             |resource: &str, evidence: Evidence| Finding { resource: resource.into(), ..Finding::new(evidence, 1) };
         let findings = [finding("partner", slow.into()), finding("shop", names.into())];
         let levels = super::super::levels(&trial).expect("levels");
-        let found = waits(&DiagnosedTrial::new(&trial, &findings), &levels, 0.0);
+        let found = waits(&DiagnosedTrial::new(&trial, &findings), &levels);
         let names = Wait { cause: WaitCause::Names, callee: String::new(), ..wait("", 0.003) };
         assert_eq!(found, [wait("partner", 0.005), names]);
     }
