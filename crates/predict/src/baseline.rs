@@ -25,6 +25,8 @@ const FIT_STEPS: usize = 20;
 const LEVELS_MIN: usize = 3;
 /// Variabilities that are tried: exponential times, constant ones in service, constant ones everywhere, and bursts.
 const VARIABILITIES: [f64; 8] = [1.0, 0.75, 0.5, 0.25, 0.1, 0.0, 1.5, 2.0];
+/// Share of the highest rate from which users wait notably for each other, however much times vary.
+const WAITING_USED_MIN: f64 = 0.5;
 /// Variabilities that are tried where one level shows waits: each a quarter more than the one before.
 const WAIT_STEPS: i32 = 18;
 /// Factors of the limit's demand that are tried: a rate at a limit, and CPU samples, are off by some per cent.
@@ -106,6 +108,9 @@ pub(crate) fn fitted(system: &System, refusals_s: &[f64]) -> System {
     if known.excess <= 0.0 {
         return known.system;
     }
+    if system.quiet_s.is_some() {
+        return fitted(&System { quiet_s: None, ..system.clone() }, refusals_s);
+    }
     let unexplained = system.with_unexplained_limit().map(|system| searched(&system, refusals_s));
     unexplained.filter(|found| found.excess <= 0.0).map_or(known.system, |found| found.system)
 }
@@ -183,6 +188,9 @@ fn fit_waits(best: &mut Fit, refusals_s: &[f64]) {
     let system = best.system.clone();
     let level = &system.levels[0];
     if level.load.arrivals.is_none() {
+        if level.rate() < WAITING_USED_MIN * bounds::rate_max(&system.network()) {
+            return;
+        }
         for step in 1..=WAIT_STEPS {
             best.improve(System { variability: 1.25_f64.powi(step), ..system.clone() }, refusals_s);
         }

@@ -7,6 +7,7 @@
 //! `intervals.rs` says how far the truth may be off.
 
 use std::collections::HashMap;
+use std::ops::Range;
 
 use narrows_model::finding::FindingKind;
 use narrows_model::finding::evidence::load::LoadLevel;
@@ -38,6 +39,8 @@ const FAILED_MAX: f64 = 0.01;
 const TRACED_SHARE_MIN: f64 = 0.5;
 /// A change leaves at least this share of a request's time.
 const UNLOADED_SHARE_MIN: f64 = 0.02;
+/// Share of the highest rate of a system from which an error of its limit is one of the rate.
+const NEAR_LIMIT: f64 = 0.9;
 /// How far the model may be put right at a level.
 const RIGHTING_MAX: f64 = 2.0;
 
@@ -86,6 +89,31 @@ impl After {
 
 /// Each level with a change, and all of them together.
 type AfterAll = (Vec<After>, After);
+
+/// Forecast of one case of a change.
+struct CaseForecast {
+    expected: AfterAll,
+    drawn: Vec<AfterAll>,
+    /// Time that a request takes shorter or longer without any wait, seconds.
+    removed_s: f64,
+    /// The highest rate that the changed system allows.
+    rate_max: f64,
+}
+
+impl CaseForecast {
+    /// Share of an error of the latency and of limits that is one of the rate at these levels, 0 to 1.
+    fn rate_share(&self, levels: &[Level], places: Range<usize>) -> f64 {
+        let (mut shares, mut requests) = (0.0, 0.0);
+        for (level, after) in levels[places.clone()].iter().zip(&self.expected.0[places]) {
+            let users = level.load.arrivals.is_none().then_some(f64::from(level.load.users));
+            let is_limited = after.rate > NEAR_LIMIT * self.rate_max;
+            let share = if is_limited { 1.0 } else { after.waiting_share(users) };
+            shares += share * after.rate * level.seconds;
+            requests += after.rate * level.seconds;
+        }
+        if requests > 0.0 { shares / requests } else { 1.0 }
+    }
+}
 
 impl<'a> Ground<'a> {
     pub(crate) fn new(diagnosed: &DiagnosedTrial<'a>) -> Result<Self, Cannot> {
@@ -170,35 +198,32 @@ impl<'a> Ground<'a> {
         let per_case = |case: &Case<'_>| {
             let expected = self.after(case, &self.system, &self.model, &all);
             let drawn = self.draws.iter().map(|draw| self.after(case, &draw.system, &draw.model, &draw.traces));
-            (expected, drawn.collect::<Vec<_>>(), self.removed_s(case))
+            let changed = with_change(&self.system, case, &case.retimed);
+            let removed_s = (self.system.network().unloaded_s() - changed.network().unloaded_s()).abs();
+            CaseForecast { expected, drawn: drawn.collect(), removed_s, rate_max: changed.rate_max() }
         };
-        let cases: Vec<_> = effect.cases.iter().map(per_case).collect();
-        let forecast = |levels: &[Level], which: &dyn Fn(&AfterAll) -> After| {
-            let requests = levels.iter().map(|level| level.requests as f64).sum();
-            let error = cases.first().map_or(ModelError::new(miss, requests, 0.0, 1.0), |(expected, _, removed_s)| {
-                let after = which(expected);
-                ModelError::new(miss, requests, removed_s / after.mean_s, after.waiting_share(users(levels)))
+        let cases: Vec<CaseForecast> = effect.cases.iter().map(per_case).collect();
+        let levels = &self.system.levels;
+        let forecast = |places: Range<usize>, which: &dyn Fn(&AfterAll) -> After| {
+            let requests = levels[places.clone()].iter().map(|level| level.requests as f64).sum();
+            let error = cases.first().map_or(ModelError::new(miss, requests, 0.0, 1.0), |case| {
+                let removed_share = case.removed_s / which(&case.expected).mean_s;
+                ModelError::new(miss, requests, removed_share, case.rate_share(levels, places))
             });
             each_figure(error, |of, error| {
                 let of_all = |all: &AfterAll| of(&which(all).figures());
-                let each = cases
-                    .iter()
-                    .map(|(expected, drawn, _)| spread(of_all(expected), drawn.iter().map(of_all).collect(), error));
-                joined(each.collect())
+                let each = |case: &CaseForecast| {
+                    spread(of_all(&case.expected), case.drawn.iter().map(of_all).collect(), error)
+                };
+                joined(cases.iter().map(each).collect())
             })
         };
         let level = |(at, level): (usize, &Level)| {
-            let after = forecast(std::slice::from_ref(level), &|(levels, _)| levels[at]);
+            let after = forecast(at..at + 1, &|(levels, _)| levels[at]);
             LevelForecast { label: level.label.clone(), load: level.load, now: Some(measured(level)), after }
         };
-        let of_all = forecast(&self.system.levels, &|(_, all)| *all);
-        (overall(&self.system.levels), of_all, self.system.levels.iter().enumerate().map(level).collect())
-    }
-
-    /// Time that a request takes shorter or longer without any wait, seconds.
-    fn removed_s(&self, case: &Case<'_>) -> f64 {
-        let changed = with_change(&self.system, case, &case.retimed);
-        (self.system.network().unloaded_s() - changed.network().unloaded_s()).abs()
+        let of_all = forecast(0..levels.len(), &|(_, all)| *all);
+        (overall(levels), of_all, levels.iter().enumerate().map(level).collect())
     }
 
     /// Each level with a change, and all of them together.
@@ -375,7 +400,7 @@ fn with_change(system: &System, case: &Case<'_>, requests: &[RetimedTrace]) -> S
         let queued_s = changed.network().unloaded_s() - changed.delay_s;
         changed.delay_s = left_s - queued_s;
     }
-    changed.delay_s = changed.delay_s.max(system.late_s.min(system.delay_s));
+    changed.delay_s = changed.delay_s.max(system.generator_s.min(system.delay_s));
     changed
 }
 
@@ -394,23 +419,17 @@ fn refusals_left(case: &Case<'_>, requests: &[RetimedTrace]) -> f64 {
 fn righted(level: &Level, old: &ModelFit, new: &ModelFit, changed: &System) -> (f64, f64) {
     let righting = (level.mean_s() / old.mean_s).clamp(1.0 / RIGHTING_MAX, RIGHTING_MAX);
     let mean_s = new.mean_s * righting;
-    let Some(seen_s) = level.think_s() else {
+    let (Some(seen_s), Some(beyond_s)) = (level.think_s(), level.beyond_think_s()) else {
         let arrivals = level.load.arrivals.unwrap_or(0.0);
         return (if new.is_overloaded { new.rate } else { level.rate().max(new.rate.min(arrivals)) }, mean_s);
     };
     let users = f64::from(level.load.users);
-    // Time of a level beyond the usual think time is that of requests at its ends, the more the longer a cycle is.
+    // Requests at the ends of a level add the more to the think time the longer a cycle is.
     let shorter = ((mean_s + changed.think_s) / (level.mean_s() + seen_s)).min(1.0);
-    let think_s = (changed.think_s + (seen_s - changed.think_s) * shorter).max(0.0);
+    let think_s = changed.think_s + beyond_s * shorter;
     let rate_max = changed.rate_max();
     let rate = (users / (mean_s + think_s)).min(rate_max);
     (rate, users / rate - think_s)
-}
-
-/// Users of these levels, a mean over their time; `None` for arrivals.
-fn users(levels: &[Level]) -> Option<f64> {
-    let (seconds, users) = sums(levels, |level| f64::from(level.load.users) * level.seconds);
-    levels.iter().all(|level| level.load.arrivals.is_none()).then_some(users / seconds)
 }
 
 /// Measurement over all levels.

@@ -5,7 +5,7 @@
 //! by the largest of three: how far the model misses the baseline, the noise of as many requests, and a least error, for a
 //! changed system is known less well than a measured one. What is removed of a request's time is known with an error too,
 //! which is large beside a rest that is small. An error of the latency is one of the rate as far as users wait for responses
-//! rather than think.
+//! rather than think, and near a limit one of the limit is one of the rate.
 
 use narrows_model::prediction::{Estimate, Figures, Forecast};
 

@@ -17,6 +17,8 @@ use crate::system::{Section, System};
 /// The part of a commit under way that is left when a request arrives, mean.
 const RESIDUAL: f64 = 0.5;
 
+/// Share that is left at least of the time of one user's request when all its writes are one.
+const LEFT_MIN: f64 = 0.01;
 /// Part of the time of a request at the disk that is left at most when its writes share commits.
 const AT_DISK_LEFT_MAX: f64 = 0.25;
 
@@ -85,18 +87,19 @@ impl Method for BatchCommits {
     }
 }
 
-/// All commits of a request are one. What CPU they cost is not known: none of what the service uses, or all of it.
+/// All commits of a request are one. What else passes with each of them, the service's CPU and the time to pass work on, is not
+/// known: none of it, or nearly all.
 fn of_one_user<'s>(service: String, held_s: f64) -> Effect<'s> {
-    let case = |cpu_left: f64| {
+    let case = |left: f64| {
         let service = service.clone();
         Case::new(move |system: &mut System| {
             system.sections.retain(|section| !(is_commit(section) && section.name == service));
-            system.delay_s = (system.delay_s - held_s).max(0.0);
-            system.scale_cpu(&service, cpu_left);
+            system.delay_s = left * (system.delay_s - held_s).max(0.0);
+            system.scale_cpu(&service, left);
         })
     };
     Effect {
-        cases: vec![case(1.0), case(0.0)],
+        cases: vec![case(1.0), case(LEFT_MIN)],
         assumptions: vec![Assumption::OneCommit { held_ns: held_s * 1e9 }],
         ..Effect::default()
     }

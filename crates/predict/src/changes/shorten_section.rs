@@ -8,7 +8,7 @@ use narrows_model::prediction::{Assumption, Change, ChangeKind, Resource, Resour
 use narrows_model::units;
 
 use super::sections::{each_section, held_s, sections};
-use super::{Case, Effect, Method, Scene};
+use super::{Case, Effect, Method, Scene, scale_all_cpu};
 use crate::Cannot;
 use crate::recognition::{ReadTrial, own_time_factor, wait_factor};
 use crate::system::System;
@@ -80,7 +80,9 @@ fn shorten(system: &mut System, target: &str, held_s: f64, factor: f64) {
     let cpu_s = demand_s.min(held_s);
     let gone = 1.0 - 1.0 / factor;
     if demand_s > 0.0 {
-        system.scale_cpu(target, 1.0 - gone * cpu_s / demand_s);
+        let sections = system.sections.clone();
+        scale_all_cpu(system, target, 1.0 - gone * cpu_s / demand_s);
+        system.sections = sections;
     }
     system.delay_s = (system.delay_s - gone * (held_s - cpu_s)).max(0.0);
     each_section(system, target, |section| {

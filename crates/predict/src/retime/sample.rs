@@ -21,7 +21,7 @@ const TRACES_MAX: usize = 2_000;
 /// The least share of own time that remains.
 const OWN_SHARE_MIN: f64 = 0.05;
 /// Share of the spans of a kind, the shortest ones, that wait for hardly anything.
-const QUIET_SHARE: f64 = 0.25;
+const QUIET_SHARE: f64 = 0.1;
 
 /// Treatment of each span of a trace by a change, given the lengths that they have without it.
 pub(crate) type Edit<'e> = dyn Fn(&SampledTrace<'_>, &[f64]) -> Vec<Treatment> + 'e;

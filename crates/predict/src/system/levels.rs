@@ -27,12 +27,14 @@ pub(crate) struct Level {
     pub(crate) seconds: f64,
     /// Successful responses.
     pub(crate) requests: u64,
+    /// Requests sent, without those that failed; `None` if it was not counted.
+    sent: Option<u64>,
     /// Failed ÷ ended, 0 to 1.
     pub(crate) error_rate: f64,
     /// From the intended send.
     pub(crate) latency: Histogram,
     /// Delay of the load generator, part of the latency, mean, seconds.
-    pub(crate) late_s: f64,
+    late_s: f64,
     /// Core-seconds that each service used, and the load generator under [`names::GENERATOR`]; without those that have
     /// no sample here.
     pub(crate) cpu: BTreeMap<String, f64>,
@@ -64,6 +66,19 @@ impl Level {
     pub(crate) fn think_s(&self) -> Option<f64> {
         let is_closed = self.load.arrivals.is_none();
         is_closed.then(|| (f64::from(self.load.users) / self.rate() - self.mean_s()).max(0.0))
+    }
+
+    /// As [`Self::think_s`], with the requests that were sent: those that are under way when it ends are of its users too.
+    fn think_by_sent_s(&self) -> Option<f64> {
+        let is_closed = self.load.arrivals.is_none();
+        let sent = self.sent.unwrap_or(self.requests) as f64;
+        is_closed.then(|| (f64::from(self.load.users) * self.seconds / sent - self.mean_s()).max(0.0))
+    }
+
+    /// Time between a response and the next request that the responses show beyond what the requests sent show, seconds: users
+    /// who began in this level have waited for a response longer than they have had one.
+    pub(crate) fn beyond_think_s(&self) -> Option<f64> {
+        self.think_s().zip(self.think_by_sent_s()).map(|(seen_s, think_s)| (seen_s - think_s).max(0.0))
     }
 
     /// Whether it has this label; findings quote it.
@@ -118,6 +133,7 @@ fn level(trial: &TrialEvidence, windows: &[&Window]) -> Level {
         all.seconds += totals.seconds;
         // Responses after the load count in no rate.
         all.succeeded += totals.succeeded - totals.untimed;
+        all.sent += totals.sent;
         all.errors.add(totals.errors);
         all.latency.merge(&totals.latency);
         all.lateness.merge(&totals.lateness);
@@ -127,6 +143,7 @@ fn level(trial: &TrialEvidence, windows: &[&Window]) -> Level {
         load: LoadLevel { users: first.vus, arrivals: first.rate },
         seconds: all.seconds,
         requests: all.succeeded,
+        sent: Some(all.sent.saturating_sub(all.errors.total())).filter(|sent| *sent > 0),
         error_rate: all.error_rate(),
         latency: all.latency,
         late_s: all.lateness.mean_ns() / 1e9,
@@ -186,13 +203,13 @@ fn mean_in(series: &Series, windows: &[(i64, i64)]) -> Option<f64> {
     (!values.is_empty()).then(|| values.iter().sum::<f64>() / values.len() as f64)
 }
 
-/// The think time of these levels, by the method of least squares: requests that are under way at both ends of a level, and
-/// those that were sent under the level before, make a cycle of latency and think time uncertain in proportion to its length,
-/// so that the levels with the shortest cycles tell most. 0 without users.
+/// The think time of these levels by the requests that were sent, by the method of least squares: requests that are under way
+/// at both ends of a level, and those that were sent under the level before, make a cycle of latency and think time uncertain
+/// in proportion to its length, so that the levels with the shortest cycles tell most. 0 without users.
 pub(super) fn think_s(levels: &[Level]) -> f64 {
     let (mut sum, mut weight) = (0.0, 0.0);
     for level in levels {
-        let Some(think_s) = level.think_s() else { continue };
+        let Some(think_s) = level.think_by_sent_s() else { continue };
         let cycle_s = f64::from(level.load.users) / level.rate();
         let of_level = level.requests as f64 / (cycle_s * cycle_s);
         sum += think_s * of_level;
@@ -202,7 +219,7 @@ pub(super) fn think_s(levels: &[Level]) -> f64 {
 }
 
 /// Delay of the load generator, mean over the requests of these levels, seconds.
-pub(super) fn late_s(levels: &[Level]) -> f64 {
+pub(super) fn generator_s(levels: &[Level]) -> f64 {
     let requests: f64 = levels.iter().map(|level| level.requests as f64).sum();
     let late_s: f64 = levels.iter().map(|level| level.late_s * level.requests as f64).sum();
     if requests > 0.0 { late_s / requests } else { 0.0 }
@@ -240,6 +257,7 @@ mod tests {
                 windows: Vec::new(),
                 seconds: 1.0,
                 requests: rate as u64,
+                sent: None,
                 error_rate: 0.0,
                 latency,
                 late_s: 0.0,

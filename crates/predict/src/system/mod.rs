@@ -13,6 +13,7 @@ mod waits;
 
 use narrows_model::prediction::{Resource, ResourceKind};
 use narrows_model::run::Verdict;
+use narrows_model::series::names;
 
 pub(crate) use demands::{Demands, Program};
 pub(crate) use levels::{Level, levels};
@@ -25,8 +26,11 @@ use capacity::Capacity;
 use crate::queueing::{Network, Station, bounds};
 use crate::{Cannot, DiagnosedTrial};
 
-/// Error of a known part of a request's time, a share: of sampled CPU, of a wait that sockets show, of a timer of the kernel.
+/// Least error of a known part of a request's time, a share: of sampled CPU, of a wait that sockets show, of a timer of the
+/// kernel.
 const PART_ERROR: f64 = 0.1;
+/// CPU of a level from which its samples tell that of a request, core-seconds: the kernel counts hundredths.
+const SAMPLED_CPU_MIN_S: f64 = 0.2;
 
 /// A system and its load.
 #[derive(Debug, Clone)]
@@ -54,8 +58,9 @@ pub(crate) struct System {
     pub(crate) think_s: f64,
     /// Time that no queue explains, seconds; fitted by `baseline.rs`.
     pub(crate) delay_s: f64,
-    /// Delay of the load generator, seconds: the part of it that no change to the system removes.
-    pub(crate) late_s: f64,
+    /// Time of a request in the load generator, its delay and its CPU, seconds: the part of the delay that no change to the
+    /// system removes.
+    pub(crate) generator_s: f64,
     /// Variability of its queues, see [`Network::variability`]; fitted by `baseline.rs`.
     pub(crate) variability: f64,
     /// Requests that arrive together, see [`Network::burst`]; fitted by `baseline.rs`.
@@ -92,7 +97,7 @@ impl System {
             waits: Vec::new(),
             think_s: levels::think_s(&levels),
             delay_s: 0.0,
-            late_s: levels::late_s(&levels),
+            generator_s: levels::generator_s(&levels) + demands.request_s(names::GENERATOR),
             variability: 1.0,
             burst: 0.0,
             quiet_s: None,
@@ -169,14 +174,28 @@ impl System {
     }
 
     /// Time that nothing explains and that goes with so much of what is explained, seconds: each known part of a request's
-    /// time is known with an error, which is what the rest is taken for as far as it is no larger.
+    /// time is known with an error, for which a rest is taken that is no larger; one twice as large is a part of its own.
     pub(crate) fn unexplained_with(&self, removed_s: f64) -> f64 {
         let unloaded_s = self.network().unloaded_s();
         let of_waits: f64 = self.waits.iter().map(|wait| wait.request_s).sum();
         let of_sections = self.sections.iter().map(|section| section.held_s).fold(0.0, f64::max);
-        let known_s = (unloaded_s - self.delay_s + of_waits).max(of_sections).min(unloaded_s);
-        let rest_s = (unloaded_s - known_s - self.late_s).max(0.0);
-        if known_s > 0.0 { removed_s.clamp(0.0, known_s) * (rest_s / known_s).min(PART_ERROR) } else { 0.0 }
+        let known_s = (unloaded_s - self.delay_s + of_waits).max(of_sections).max(removed_s).min(unloaded_s);
+        let rest_s = (unloaded_s - known_s - self.generator_s).max(0.0);
+        if known_s <= 0.0 {
+            return 0.0;
+        }
+        let is_error = (2.0 - rest_s / (self.part_error() * known_s)).clamp(0.0, 1.0);
+        removed_s.max(0.0) / known_s * is_error * rest_s
+    }
+
+    /// Error of a known part of a request's time, a share: at least that by which the CPU of a request differs between levels
+    /// whose samples tell it.
+    fn part_error(&self) -> f64 {
+        let cpu = |level: &Level| level.services_cpu_s() * level.requests as f64;
+        let known = || self.levels.iter().filter(|level| cpu(level) >= SAMPLED_CPU_MIN_S);
+        let least_s = known().map(Level::services_cpu_s).fold(f64::INFINITY, f64::min);
+        let most_s = known().map(Level::services_cpu_s).fold(0.0, f64::max);
+        if most_s > 0.0 { (most_s / least_s - 1.0).max(PART_ERROR) } else { PART_ERROR }
     }
 
     /// The delay that the longest section needs: the time in it passes in the delay or in CPU.
