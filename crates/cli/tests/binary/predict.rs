@@ -162,8 +162,7 @@ fn recorded_runs_are_predicted_as_well_as_the_docs_say() {
     assert!((0.80..=0.97).contains(&of("all", "held")), "{accuracy:#}");
     for rule in ["share_removed", "amdahl"] {
         for what in ["rate_error", "mean_error"] {
-            // Half of the pairs are those of two demos: two medians that differ by a twentieth are the same.
-            assert!(of("comparable", what) < 1.05 * of(rule, what), "{rule} beats the model: {accuracy:#}");
+            assert!(of("comparable", what) < of(rule, what), "{rule} beats the model: {accuracy:#}");
         }
     }
 }

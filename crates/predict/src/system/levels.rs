@@ -9,7 +9,7 @@ use narrows_model::finding::{Evidence, Finding};
 use narrows_model::histogram::Histogram;
 use narrows_model::load::LoadSecond;
 use narrows_model::run::{Window, WindowKind};
-use narrows_model::series::{Point, Series, names};
+use narrows_model::series::{Point, names};
 
 use crate::Cannot;
 
@@ -176,17 +176,16 @@ fn window_load(trial: &TrialEvidence, window: &Window) -> LoadTotals {
 fn cpu(trial: &TrialEvidence, windows: &[(i64, i64)], seconds: f64) -> BTreeMap<String, f64> {
     let mut used: BTreeMap<String, f64> = BTreeMap::new();
     for series in trial.series.iter().filter(|series| series.key.name == names::CPU_CORES) {
-        if let Some(cores) = mean_in(series, windows) {
+        if let Some(cores) = mean_in(&series.points, windows) {
             *used.entry(series.key.service.clone()).or_default() += cores * seconds;
         }
     }
     used
 }
 
-/// The mean of a series in these windows, each point a mean over the time since the one before; `None` without a point
+/// The mean of the points of a series in these windows, each a mean over the time since the one before; `None` without a point
 /// there. Points whose time lies in a window as a whole count, as long as it is; where there are none, all points there.
-fn mean_in(series: &Series, windows: &[(i64, i64)]) -> Option<f64> {
-    let points = &series.points;
+fn mean_in(points: &[Point], windows: &[(i64, i64)]) -> Option<f64> {
     let is_in = |time_ns: i64| windows.iter().any(|(start_ns, end_ns)| (*start_ns..*end_ns).contains(&time_ns));
     let is_within = |pair: &&[Point]| {
         windows.iter().any(|(start_ns, end_ns)| pair[0].time_ns >= *start_ns && pair[1].time_ns <= *end_ns)
@@ -273,5 +272,23 @@ mod tests {
         assert!(think_s(&levels) < 0.0001, "{}", think_s(&levels));
         assert!((think_s(&[Level::of_users(10, 50.0, 0.05)]) - 0.15).abs() < 1e-9);
         assert_eq!(think_s(&[]), 0.0);
+    }
+
+    #[test]
+    fn requests_that_are_under_way_at_the_end_of_a_level_are_of_its_users() {
+        // Four users of 0.25 s with a think time of 0.25 s: eight requests a second are sent, and the last four not answered.
+        let level = Level { sent: Some(8), ..Level::of_users(4, 4.0, 0.25) };
+        assert!((think_s(std::slice::from_ref(&level)) - 0.25).abs() < 1e-6, "{level:?}");
+        assert!((level.beyond_think_s().expect("users") - 0.5).abs() < 1e-6, "{level:?}");
+    }
+
+    #[test]
+    fn samples_that_reach_beyond_a_window_count_only_without_others() {
+        let points = [(1, 9.0), (2, 1.0), (3, 2.0), (4, 9.0)];
+        let points = points.map(|(time_ns, value)| Point { time_ns, value });
+        assert_eq!(mean_in(&points, &[(1, 3)]), Some(1.5), "from the first instant to the third");
+        assert_eq!(mean_in(&points, &[(1, 2)]), Some(1.0));
+        assert_eq!(mean_in(&points, &[(0, 1)]), None);
+        assert_eq!(mean_in(&[Point { time_ns: 5, value: 3.0 }], &[(4, 6)]), Some(3.0));
     }
 }

@@ -297,6 +297,18 @@ mod tests {
     use super::*;
 
     #[test]
+    fn a_rest_within_the_error_of_what_is_known_goes_with_it() {
+        let steps = vec![(1, 15), (2, 15)];
+        let trial = simulator::System { steps, think_ms: 50.0, ..simulator::System::default() }.run("a");
+        let mut system = System::read(&DiagnosedTrial::new(&trial, &[])).expect("a system");
+        (system.generator_s, system.delay_s) = (0.0, 0.0);
+        let known_s = system.network().unloaded_s();
+        let with = |rest: f64| System { delay_s: rest * known_s, ..system.clone() }.unexplained_with(0.5 * known_s);
+        assert!((with(0.05) - 0.025 * known_s).abs() < 1e-9, "half of it: {} {known_s}", with(0.05));
+        assert_eq!(with(0.9), 0.0, "a part of its own");
+    }
+
+    #[test]
     fn cpu_beyond_the_latency_is_used_by_several_processors_at_once() {
         let steps = vec![(1, 15), (2, 15)];
         let trial = simulator::System { steps, think_ms: 50.0, ..simulator::System::default() }.run("a");
