@@ -255,7 +255,7 @@ fn lowest(mut low: f64, mut high: f64, of: impl Fn(f64) -> f64) -> f64 {
 
 /// Measurement of a level.
 pub(crate) fn measured(level: &Level) -> Figures {
-    Figures { rate: level.rate(), mean_ns: level.mean_s() * 1e9, p95_ns: level.p95_s() * 1e9 }
+    Figures { rate: level.rate(), mean_ns: level.mean_s() * 1e9, p95_ns: level.quantile_s(0.95) * 1e9 }
 }
 
 /// Measured and modelled beside each other. The rate of users follows from the latency by Little's law, with the time that

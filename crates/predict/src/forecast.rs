@@ -19,7 +19,7 @@ use narrows_model::units;
 use crate::baseline::{ModelFit, compared, doubts, extras_s, fitted, measured, miss_share, modelled, with_delay_of};
 use crate::changes::more_load::TESTED_MAX;
 use crate::changes::{Case, Effect, Scene, method};
-use crate::intervals::{ModelError, each_figure, joined, quantile, spread};
+use crate::intervals::{ModelError, Waiting, each_figure, joined, quantile, spread};
 use crate::queueing::mva::USERS_MAX;
 use crate::random::Random;
 use crate::refusals::refusals_s;
@@ -80,10 +80,12 @@ impl After {
         Figures { rate: self.rate, mean_ns: self.mean_s * 1e9, p95_ns: self.p95_s * 1e9 }
     }
 
-    /// Share of the time in which users wait for a response, 0 to 1: an error of the latency changes the rate by as much of
-    /// it. 1 for arrivals.
-    fn waiting_share(&self, users: Option<f64>) -> f64 {
-        users.map_or(1.0, |users| (self.rate * self.mean_s / users).min(1.0))
+    /// Share of the time in which users wait for a response, 0 to 1; 1 for arrivals.
+    fn waiting_share(&self, load: LoadLevel) -> f64 {
+        match load.arrivals {
+            None => (self.rate * self.mean_s / f64::from(load.users)).min(1.0),
+            Some(_) => 1.0,
+        }
     }
 }
 
@@ -101,17 +103,20 @@ struct CaseForecast {
 }
 
 impl CaseForecast {
-    /// Share of an error of the latency and of limits that is one of the rate at these levels, 0 to 1.
-    fn rate_share(&self, levels: &[Level], places: Range<usize>) -> f64 {
-        let (mut shares, mut requests) = (0.0, 0.0);
+    /// How much users wait at these levels.
+    fn waiting(&self, levels: &[Level], places: Range<usize>) -> Waiting {
+        let (mut waiting, mut limited, mut requests) = (0.0, 0.0, 0.0);
         for (level, after) in levels[places.clone()].iter().zip(&self.expected.0[places]) {
-            let users = level.load.arrivals.is_none().then_some(f64::from(level.load.users));
-            let is_limited = after.rate > NEAR_LIMIT * self.rate_max;
-            let share = if is_limited { 1.0 } else { after.waiting_share(users) };
-            shares += share * after.rate * level.seconds;
-            requests += after.rate * level.seconds;
+            let of_level = after.rate * level.seconds;
+            waiting += of_level * after.waiting_share(level.load);
+            limited += if after.rate > NEAR_LIMIT * self.rate_max { of_level } else { 0.0 };
+            requests += of_level;
         }
-        if requests > 0.0 { shares / requests } else { 1.0 }
+        if requests > 0.0 {
+            Waiting { share: waiting / requests, limited_share: limited / requests }
+        } else {
+            Waiting { share: 1.0, limited_share: 0.0 }
+        }
     }
 }
 
@@ -206,10 +211,11 @@ impl<'a> Ground<'a> {
         let levels = &self.system.levels;
         let forecast = |places: Range<usize>, which: &dyn Fn(&AfterAll) -> After| {
             let requests = levels[places.clone()].iter().map(|level| level.requests as f64).sum();
-            let error = cases.first().map_or(ModelError::new(miss, requests, 0.0, 1.0), |case| {
+            let error_of = |case: &CaseForecast| {
                 let removed_share = case.removed_s / which(&case.expected).mean_s;
-                ModelError::new(miss, requests, removed_share, case.rate_share(levels, places))
-            });
+                ModelError::new(miss, requests, removed_share, case.waiting(levels, places.clone()))
+            };
+            let Some(error) = cases.first().map(error_of) else { return Forecast::default() };
             each_figure(error, |of, error| {
                 let of_all = |all: &AfterAll| of(&which(all).figures());
                 let each = |case: &CaseForecast| {
@@ -249,7 +255,7 @@ impl<'a> Ground<'a> {
             };
             let of_level = Tail::of_level(case, &requests, at, waits_s);
             let ratio = of_level.ratio().unwrap_or(mean_s / level.mean_s());
-            each.push(After { rate, mean_s, p95_s: level.p95_s() * ratio });
+            each.push(After { rate, mean_s, p95_s: level.quantile_s(0.95) * ratio });
             tail.take(
                 of_level,
                 OldNew { old: level.requests as f64, new: rate * level.seconds },
@@ -275,7 +281,7 @@ impl<'a> Ground<'a> {
             let mut system = system.clone();
             effect.cases.iter().for_each(|case| (case.adjust)(&mut system));
             let righting = (top.mean_s() / model[heaviest].mean_s).clamp(1.0 / RIGHTING_MAX, RIGHTING_MAX);
-            let tail = top.p95_s() / top.mean_s();
+            let tail = top.quantile_s(0.95) / top.mean_s();
             let after = |one: ModelFit| {
                 let mean_s = one.mean_s * righting;
                 After { rate: one.rate, mean_s, p95_s: mean_s * tail }
@@ -286,8 +292,8 @@ impl<'a> Ground<'a> {
         let drawn: Vec<Vec<After>> = self.draws.iter().map(|draw| at_loads(&draw.system, &draw.model)).collect();
         let now = measured(top);
         let forecast = |at: usize| {
-            let users = loads[at].arrivals.is_none().then_some(f64::from(loads[at].users));
-            let error = ModelError::new(miss, top.requests as f64, 0.0, expected[at].waiting_share(users));
+            let waiting = Waiting { share: expected[at].waiting_share(loads[at]), limited_share: 0.0 };
+            let error = ModelError::new(miss, top.requests as f64, 0.0, waiting);
             each_figure(error, |of, error| {
                 let drawn = drawn.iter().map(|draw| of(&draw[at].figures())).collect();
                 spread(of(&expected[at].figures()), drawn, error)

@@ -16,6 +16,9 @@ const TAIL: f64 = 0.05;
 const ERROR_MIN: f64 = 0.15;
 /// The least error of a rate, a share: two levels of the same load differ by as much.
 const RATE_ERROR_MIN: f64 = 0.05;
+/// Least share of waiting by which the error of a latency near a limit is divided: near one that users hardly notice it is known
+/// no less well.
+const WAITING_SHARE_MIN: f64 = 0.1;
 /// Standard errors on each side of an interval of 90 %.
 const ERRORS_OF_INTERVAL: f64 = 1.64;
 /// Error of the time that a change removes from a request, or adds to it, a share: that of a known part (`system/`), half of
@@ -42,14 +45,26 @@ pub(crate) struct ModelError {
     latency: f64,
 }
 
+/// How much users wait. By Little's law an error of the latency is one of the rate for the share of the time in which they wait
+/// for a response; near a limit an error of the limit is one of the rate, and of the latency as many times more.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) struct Waiting {
+    /// Share of the time in which users wait for a response, above 0 to 1; 1 for arrivals.
+    pub(crate) share: f64,
+    /// Share of the requests under loads near a limit, 0 to 1.
+    pub(crate) limited_share: f64,
+}
+
 impl ModelError {
     /// Of a model that is off by this share, for so many measured requests, whose mean is known no better than their number
     /// allows. `removed_share` is the time that the change removes from a request or adds to it ÷ the latency with the change.
-    /// An error of the latency is one of the rate for the share of the time in which users wait for a response.
-    pub(crate) fn new(miss_share: f64, requests: f64, removed_share: f64, waiting_share: f64) -> Self {
+    pub(crate) fn new(miss_share: f64, requests: f64, removed_share: f64, waiting: Waiting) -> Self {
         let noise = ERRORS_OF_INTERVAL / requests.max(1.0).sqrt();
-        let latency = miss_share.max(ERROR_MIN).max(noise) + REMOVED_ERROR * removed_share;
-        Self { rate: (latency * waiting_share).max(RATE_ERROR_MIN).max(noise), latency }
+        let error = miss_share.max(ERROR_MIN).max(noise) + REMOVED_ERROR * removed_share;
+        let limited = waiting.limited_share;
+        let rate = error * (limited + (1.0 - limited) * waiting.share);
+        let latency = error * (1.0 - limited + limited / waiting.share.max(WAITING_SHARE_MIN));
+        Self { rate: rate.max(RATE_ERROR_MIN).max(noise), latency }
     }
 }
 
@@ -96,10 +111,14 @@ mod tests {
 
     #[test]
     fn the_error_of_a_rate_is_that_of_the_latency_as_far_as_users_wait() {
-        assert_eq!(ModelError::new(0.02, 10_000.0, 0.0, 0.5), ModelError { rate: 0.075, latency: 0.15 });
-        assert_eq!(ModelError::new(0.4, 10_000.0, 0.0, 0.01), ModelError { rate: 0.05, latency: 0.4 });
-        assert_eq!(ModelError::new(0.02, 4.0, 0.0, 0.01), ModelError { rate: 0.82, latency: 0.82 }, "few requests");
-        let large = ModelError::new(0.02, 10_000.0, 20.0, 0.01);
+        let waiting = |share| Waiting { share, limited_share: 0.0 };
+        assert_eq!(ModelError::new(0.02, 10_000.0, 0.0, waiting(0.5)), ModelError { rate: 0.075, latency: 0.15 });
+        assert_eq!(ModelError::new(0.4, 10_000.0, 0.0, waiting(0.01)), ModelError { rate: 0.05, latency: 0.4 });
+        let few = ModelError::new(0.02, 4.0, 0.0, waiting(0.01));
+        assert_eq!(few, ModelError { rate: 0.82, latency: 0.82 }, "few requests");
+        let limited = ModelError::new(0.02, 10_000.0, 0.0, Waiting { share: 0.5, limited_share: 1.0 });
+        assert_eq!(limited, ModelError { rate: 0.15, latency: 0.3 });
+        let large = ModelError::new(0.02, 10_000.0, 20.0, waiting(0.01));
         assert_eq!(
             large,
             ModelError { rate: 0.05, latency: 1.15 },

@@ -82,7 +82,7 @@ impl<'a> Sample<'a> {
     }
 
     /// Time of a request of a level in which no span takes longer than the quiet ones of its kind, mean, seconds; `None` without
-    /// traces. Time outside of the traces is that of the median.
+    /// traces. Outside of the traces the shortest requests pass as little time.
     pub(crate) fn quiet_s(&self, level: &Level) -> Option<f64> {
         let mut own_ns: HashMap<(&str, &str), Vec<(f64, f64)>> = HashMap::new();
         for traced in &self.traces {
@@ -109,7 +109,7 @@ impl<'a> Sample<'a> {
         let sum_ns: f64 = retimed.iter().map(|one| one.weight * (one.new_ns + one.new_refused_ns)).sum();
         let lengths: Vec<(f64, f64)> =
             self.traces.iter().map(|traced| (traced.tree.length_ns(traced.tree.root), traced.weight)).collect();
-        let outside_s = level.median_s() - quantile(&lengths, 0.5)? / 1e9;
+        let outside_s = level.quantile_s(QUIET_SHARE) - quantile(&lengths, QUIET_SHARE)? / 1e9;
         (weight > 0.0).then(|| sum_ns / weight / 1e9 + outside_s.max(0.0))
     }
 

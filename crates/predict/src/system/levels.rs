@@ -51,14 +51,9 @@ impl Level {
         self.latency.mean_ns() / 1e9
     }
 
-    /// Median latency.
-    pub(crate) fn median_s(&self) -> f64 {
-        self.latency.quantile_ns(0.5) as f64 / 1e9
-    }
-
-    /// 95 % latency.
-    pub(crate) fn p95_s(&self) -> f64 {
-        self.latency.quantile_ns(0.95) as f64 / 1e9
+    /// Latency that a share of the requests, 0 to 1, does not exceed.
+    pub(crate) fn quantile_s(&self, share: f64) -> f64 {
+        self.latency.quantile_ns(share) as f64 / 1e9
     }
 
     /// Time between a response and the user's next request: users = throughput × (latency + think time), by Little's

@@ -100,7 +100,7 @@ fn cpu_s(levels: &[Level]) -> f64 {
 /// Mean latency beyond the median, of all requests: where few requests meet a stall, the median is that of the others.
 fn beyond_median_s(levels: &[Level]) -> f64 {
     let requests: f64 = levels.iter().map(|level| level.requests as f64).sum();
-    let beyond = levels.iter().map(|level| (level.mean_s() - level.median_s()).max(0.0) * level.requests as f64);
+    let beyond = levels.iter().map(|level| (level.mean_s() - level.quantile_s(0.5)).max(0.0) * level.requests as f64);
     if requests > 0.0 { beyond.sum::<f64>() / requests } else { 0.0 }
 }
 
