@@ -216,7 +216,7 @@ fn delay(system: &System, levels: &[Level], extras_s: &[f64]) -> Delay {
     let miss = |delay_s: f64| {
         let modelled = modelled_by(&Network { delay_s, ..network.clone() }, stores, &loads, extras_s);
         let of = |(level, model): (&Level, &ModelFit)| {
-            ((model.mean_s / level.mean_s() - 1.0) / allowed(level.requests)).powi(2)
+            level.weight * ((model.mean_s / level.mean_s() - 1.0) / allowed(level.requests)).powi(2)
         };
         levels.iter().zip(&modelled).map(of).sum::<f64>()
     };

@@ -19,7 +19,7 @@ use narrows_model::units;
 use crate::baseline::{ModelFit, compared, doubts, extras_s, fitted, measured, miss_share, modelled, with_delay_of};
 use crate::changes::more_load::TESTED_MAX;
 use crate::changes::{Case, Effect, Scene, method};
-use crate::intervals::{ModelError, Waiting, each_figure, joined, quantile, spread};
+use crate::intervals::{ModelError, Noise, Waiting, each_figure, joined, quantile, spread};
 use crate::queueing::mva::USERS_MAX;
 use crate::random::Random;
 use crate::refusals::refusals_s;
@@ -27,7 +27,7 @@ use crate::retime::{RetimedTrace, Sample};
 use crate::system::{Level, System};
 use crate::{Cannot, DiagnosedTrial};
 
-/// How often levels and traces are drawn again.
+/// How often traces and weights of levels are drawn.
 const DRAWS: usize = 100;
 /// Traces of each draw at most.
 const DRAWN_TRACES_MAX: usize = 400;
@@ -210,10 +210,10 @@ impl<'a> Ground<'a> {
         let cases: Vec<CaseForecast> = effect.cases.iter().map(per_case).collect();
         let levels = &self.system.levels;
         let forecast = |places: Range<usize>, which: &dyn Fn(&AfterAll) -> After| {
-            let requests = levels[places.clone()].iter().map(|level| level.requests as f64).sum();
+            let noise = Noise::new(&levels[places.clone()]);
             let error_of = |case: &CaseForecast| {
                 let removed_share = case.removed_s / which(&case.expected).mean_s;
-                ModelError::new(miss, requests, removed_share, case.waiting(levels, places.clone()))
+                ModelError::new(miss, noise, removed_share, case.waiting(levels, places.clone()))
             };
             let Some(error) = cases.first().map(error_of) else { return Forecast::default() };
             each_figure(error, |of, error| {
@@ -293,7 +293,7 @@ impl<'a> Ground<'a> {
         let now = measured(top);
         let forecast = |at: usize| {
             let waiting = Waiting { share: expected[at].waiting_share(loads[at]), limited_share: 0.0 };
-            let error = ModelError::new(miss, top.requests as f64, 0.0, waiting);
+            let error = ModelError::new(miss, Noise::new(std::slice::from_ref(top)), 0.0, waiting);
             each_figure(error, |of, error| {
                 let drawn = drawn.iter().map(|draw| of(&draw[at].figures())).collect();
                 spread(of(&expected[at].figures()), drawn, error)
@@ -363,18 +363,17 @@ fn loads(levels: &[Level]) -> Vec<LoadLevel> {
     levels.iter().map(|level| level.load).collect()
 }
 
-/// Draws of levels and of traces.
+/// Draws of traces, and of weights of the levels: exponential ones, as by D. B. Rubin, *The Bayesian Bootstrap*, Annals of
+/// Statistics 1981. No level is left out, for the lightest ones alone tell what a request takes without waiting.
 fn draws(system: &System, refusals_s: &[f64], traces: usize) -> Vec<Draw> {
     let mut random = Random::new();
     let loads = loads(&system.levels);
     let extras_s = extras_s(system, refusals_s);
     let mut draw = || {
-        let levels = random.picks(system.levels.len(), system.levels.len());
+        let weighted = |level: &Level| level.weighted(random.exponential());
+        let drawn: Vec<Level> = system.levels.iter().map(weighted).collect();
         let traces = random.picks(traces.min(DRAWN_TRACES_MAX), traces);
-        let drawn: Vec<Level> = levels.iter().map(|at| system.levels[*at].clone()).collect();
-        let drawn_extras_s: Vec<f64> = levels.iter().map(|at| extras_s[*at]).collect();
-        // A draw may hold no level with CPU samples.
-        let other = with_delay_of(&system.with_demands_of(&drawn)?, &drawn, &drawn_extras_s);
+        let other = with_delay_of(&system.with_demands_of(&drawn)?, &drawn, &extras_s);
         let model = modelled(&other, &loads, &extras_s);
         Some(Draw { system: other, model, traces })
     };

@@ -1,13 +1,15 @@
 //! Intervals of predictions.
 //!
-//! They come from a bootstrap (B. Efron and R. J. Tibshirani, *An Introduction to the Bootstrap*, 1993): levels and traces
-//! are drawn again with replacement, the model is fitted anew each time, and 90 % of the results lie within. They are widened
-//! by the largest of three: how far the model misses the baseline, the noise of as many requests, and a least error, for a
+//! They come from a bootstrap (B. Efron and R. J. Tibshirani, *An Introduction to the Bootstrap*, 1993): traces are drawn again
+//! with replacement, levels get random weights, the model is fitted anew each time, and 90 % of the results lie within. They are widened
+//! by the largest of three: how far the model misses the baseline, the noise of what was measured, and a least error, for a
 //! changed system is known less well than a measured one. What is removed of a request's time is known with an error too,
 //! which is large beside a rest that is small. An error of the latency is one of the rate as far as users wait for responses
 //! rather than think, and near a limit one of the limit is one of the rate.
 
 use narrows_model::prediction::{Estimate, Figures, Forecast};
+
+use crate::system::Level;
 
 /// The part of the draws below the interval, and above it.
 const TAIL: f64 = 0.05;
@@ -55,16 +57,34 @@ pub(crate) struct Waiting {
     pub(crate) limited_share: f64,
 }
 
+/// Noise of measured figures, as shares.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) struct Noise {
+    /// Of a mean latency, with 90 % of its errors.
+    latency: f64,
+    /// Of a rate: it counts whole requests.
+    rate: f64,
+}
+
+impl Noise {
+    /// Of these levels together. Few latencies tell little of how they vary: one more is taken to vary like an exponential time.
+    pub(crate) fn new(levels: &[Level]) -> Self {
+        let requests: f64 = levels.iter().map(|level| level.requests as f64).sum();
+        let squares: f64 = levels.iter().map(|level| level.requests as f64 * level.variation().powi(2)).sum();
+        let variation = ((squares + 1.0) / (requests + 1.0)).sqrt();
+        let requests = requests.max(1.0);
+        Self { latency: ERRORS_OF_INTERVAL * variation / requests.sqrt(), rate: 1.0 / requests }
+    }
+}
+
 impl ModelError {
-    /// Of a model that is off by this share, for so many measured requests, whose mean is known no better than their number
-    /// allows. `removed_share` is the time that the change removes from a request or adds to it ÷ the latency with the change.
-    pub(crate) fn new(miss_share: f64, requests: f64, removed_share: f64, waiting: Waiting) -> Self {
-        let noise = ERRORS_OF_INTERVAL / requests.max(1.0).sqrt();
-        let error = miss_share.max(ERROR_MIN).max(noise) + REMOVED_ERROR * removed_share;
+    /// Of a model that is off by this share, with such noise of what was measured. `removed_share` is the time that the change removes from a request or adds to it ÷ the latency with the change.
+    pub(crate) fn new(miss_share: f64, noise: Noise, removed_share: f64, waiting: Waiting) -> Self {
+        let error = miss_share.max(ERROR_MIN).max(noise.latency) + REMOVED_ERROR * removed_share;
         let limited = waiting.limited_share;
         let rate = error * (limited + (1.0 - limited) * waiting.share);
         let latency = error * (1.0 - limited + limited / waiting.share.max(WAITING_SHARE_MIN));
-        Self { rate: rate.max(RATE_ERROR_MIN).max(noise), latency }
+        Self { rate: rate.max(RATE_ERROR_MIN).max(noise.rate), latency }
     }
 }
 
@@ -112,13 +132,14 @@ mod tests {
     #[test]
     fn the_error_of_a_rate_is_that_of_the_latency_as_far_as_users_wait() {
         let waiting = |share| Waiting { share, limited_share: 0.0 };
-        assert_eq!(ModelError::new(0.02, 10_000.0, 0.0, waiting(0.5)), ModelError { rate: 0.075, latency: 0.15 });
-        assert_eq!(ModelError::new(0.4, 10_000.0, 0.0, waiting(0.01)), ModelError { rate: 0.05, latency: 0.4 });
-        let few = ModelError::new(0.02, 4.0, 0.0, waiting(0.01));
-        assert_eq!(few, ModelError { rate: 0.82, latency: 0.82 }, "few requests");
-        let limited = ModelError::new(0.02, 10_000.0, 0.0, Waiting { share: 0.5, limited_share: 1.0 });
+        let many = Noise { latency: 0.01, rate: 0.001 };
+        assert_eq!(ModelError::new(0.02, many, 0.0, waiting(0.5)), ModelError { rate: 0.075, latency: 0.15 });
+        assert_eq!(ModelError::new(0.4, many, 0.0, waiting(0.01)), ModelError { rate: 0.05, latency: 0.4 });
+        let few = ModelError::new(0.02, Noise { latency: 0.82, rate: 0.25 }, 0.0, waiting(0.01));
+        assert_eq!(few, ModelError { rate: 0.25, latency: 0.82 }, "few requests");
+        let limited = ModelError::new(0.02, many, 0.0, Waiting { share: 0.5, limited_share: 1.0 });
         assert_eq!(limited, ModelError { rate: 0.15, latency: 0.3 });
-        let large = ModelError::new(0.02, 10_000.0, 20.0, waiting(0.01));
+        let large = ModelError::new(0.02, many, 20.0, waiting(0.01));
         assert_eq!(
             large,
             ModelError { rate: 0.05, latency: 1.15 },

@@ -83,7 +83,7 @@ fn cost(service: &str, levels: &[Level]) -> Cost {
     let (mut rate_min, mut rate_max) = (f64::INFINITY, 0.0_f64);
     for level in levels {
         let Some(core_s) = level.cpu.get(service) else { continue };
-        sums.add(level.rate(), core_s / level.seconds, level.seconds);
+        sums.add(level.rate(), core_s / level.seconds, level.weight * level.seconds);
         (rate_min, rate_max) = (rate_min.min(level.rate()), rate_max.max(level.rate()));
     }
     let through_origin = Cost { fixed_cores: 0.0, request_s: sums.cores_rate / sums.rate_rate };

@@ -21,6 +21,8 @@ const LEVELS_MAX: usize = 64;
 pub(crate) struct Level {
     pub(crate) label: String,
     pub(crate) load: LoadLevel,
+    /// How much it counts beside the other levels, above 0; 1 as it was measured.
+    pub(crate) weight: f64,
     /// First instant of each of its windows, and first instant after.
     windows: Vec<(i64, i64)>,
     /// All its windows together.
@@ -41,6 +43,11 @@ pub(crate) struct Level {
 }
 
 impl Level {
+    /// The level with another weight.
+    pub(crate) fn weighted(&self, weight: f64) -> Self {
+        Self { weight, ..self.clone() }
+    }
+
     /// Successful responses per second.
     pub(crate) fn rate(&self) -> f64 {
         self.requests as f64 / self.seconds
@@ -49,6 +56,18 @@ impl Level {
     /// Mean latency.
     pub(crate) fn mean_s(&self) -> f64 {
         self.latency.mean_ns() / 1e9
+    }
+
+    /// Coefficient of variation of its latencies: their standard deviation ÷ their mean.
+    pub(crate) fn variation(&self) -> f64 {
+        let mean_ns = self.latency.mean_ns();
+        let (mut squares, mut count) = (0.0, 0.0);
+        for bucket in self.latency.buckets() {
+            let middle_ns = (bucket.lower_ns as f64 + bucket.upper_ns as f64) / 2.0;
+            squares += bucket.count as f64 * (middle_ns - mean_ns).powi(2);
+            count += bucket.count as f64;
+        }
+        if count > 0.0 && mean_ns > 0.0 { (squares / count).sqrt() / mean_ns } else { 1.0 }
     }
 
     /// Latency that a share of the requests, 0 to 1, does not exceed.
@@ -136,6 +155,7 @@ fn level(trial: &TrialEvidence, windows: &[&Window]) -> Level {
     Level {
         label: first.label.clone(),
         load: LoadLevel { users: first.vus, arrivals: first.rate },
+        weight: 1.0,
         seconds: all.seconds,
         requests: all.succeeded,
         sent: Some(all.sent.saturating_sub(all.errors.total())).filter(|sent| *sent > 0),
@@ -205,7 +225,7 @@ pub(super) fn think_s(levels: &[Level]) -> f64 {
     for level in levels {
         let Some(think_s) = level.think_by_sent_s() else { continue };
         let cycle_s = f64::from(level.load.users) / level.rate();
-        let of_level = level.requests as f64 / (cycle_s * cycle_s);
+        let of_level = level.weight * level.requests as f64 / (cycle_s * cycle_s);
         sum += think_s * of_level;
         weight += of_level;
     }
@@ -248,6 +268,7 @@ mod tests {
             Self {
                 label: format!("{users} users"),
                 load: LoadLevel { users, arrivals: None },
+                weight: 1.0,
                 windows: Vec::new(),
                 seconds: 1.0,
                 requests: rate as u64,
