@@ -292,7 +292,7 @@ mod tests {
 
     #[test]
     fn requests_that_are_under_way_at_the_end_of_a_level_are_of_its_users() {
-        // Four users of 0.25 s with a think time of 0.25 s: eight requests a second are sent, and the last four not answered.
+        // Four users of 0.25 s with a think time of 0.25 s: eight requests a second are sent, and the last four have no response yet.
         let level = Level { sent: Some(8), ..Level::of_users(4, 4.0, 0.25) };
         assert!((think_s(std::slice::from_ref(&level)) - 0.25).abs() < 1e-6, "{level:?}");
         assert!((level.beyond_think_s().expect("users") - 0.5).abs() < 1e-6, "{level:?}");
