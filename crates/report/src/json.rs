@@ -97,6 +97,7 @@ pub fn score(runs: &[ScoredRun]) -> Value {
     let one = |one: &ScoredRun| {
         let mut value = json!(one.scored);
         value["run"] = json!(one.run);
+        value["has_spans"] = json!(one.has_spans);
         value["judges"] = json!(one.judges);
         value
     };

@@ -1,6 +1,8 @@
 //! How accurate predictions are, over many runs, as a Markdown page: the output of `narrows predict --score`, which is also in
 //! `docs/benchmarks/predictions.md`.
 
+use std::collections::BTreeSet;
+
 use narrows_model::prediction::{Accuracy, LevelAccuracy, ScoreCard, Scored};
 use narrows_model::units;
 
@@ -16,6 +18,8 @@ pub struct ScoredRun {
     pub run: String,
     /// Prediction and measurement.
     pub scored: Scored,
+    /// Whether the trial that it is predicted from has spans.
+    pub has_spans: bool,
     /// Whether the run judges the model, rather than having tuned it; `None` if runs are not told apart.
     pub judges: Option<bool>,
 }
@@ -26,10 +30,8 @@ pub fn score(runs: &[ScoredRun]) -> String {
     let card = ScoreCard::of(&all);
     let rows = runs.iter().filter_map(row).collect();
     let held = card.all.held.map_or_else(|| "–".to_owned(), units::percent);
-    let meaning = format!(
-        "{}. ✗ marks a figure outside of its 90 % interval; the intervals hold {held} of them.",
-        plural(card.all.count, "prediction", "predictions")
-    );
+    let meaning =
+        format!("{}. ✗ marks a figure outside of its 90 % interval; the intervals hold {held} of them.", counts(runs));
     let blocks = vec![
         Block::Table(Table::new(columns(), rows)),
         Block::Paragraph(Phrase::from(meaning), Tone::Plain),
@@ -37,6 +39,19 @@ pub fn score(runs: &[ScoredRun]) -> String {
         Block::Table(by_level(runs)),
     ];
     markdown::sections(&[Section::untitled(blocks)], 1)
+}
+
+/// How many predictions there are, of how many kinds of change, and how many without spans.
+fn counts(runs: &[ScoredRun]) -> String {
+    let measured: Vec<&ScoredRun> = runs.iter().filter(|one| one.scored.prediction.measured.is_some()).collect();
+    let kinds = measured.iter().flat_map(|one| one.scored.prediction.changes()).map(|change| change.kind.name());
+    let kinds: BTreeSet<&str> = kinds.collect();
+    format!(
+        "{} of {}, {} without spans",
+        plural(measured.len(), "prediction", "predictions"),
+        plural(kinds.len(), "kind of change", "kinds of change"),
+        measured.iter().filter(|one| !one.has_spans).count()
+    )
 }
 
 fn columns() -> Vec<Column> {
@@ -110,13 +125,13 @@ mod tests {
     #[test]
     fn a_score_is_a_table_with_its_summary() {
         let scored = fixture::scored("as-is", "fixed");
-        let run = ScoredRun { run: "shop".to_owned(), scored, judges: Some(true) };
+        let run = ScoredRun { run: "shop".to_owned(), scored, has_spans: true, judges: Some(true) };
         insta::assert_snapshot!(score(&[run]), @r"
         | run | change | throughput, predicted → measured | error | mean latency, predicted → measured | error |
         |---|---|---:|---:|---:|---:|
         | shop as-is → fixed | join-queries | 700/s → 720/s | −2.8 % | 9.00 ms → 12.0 ms | −25 % ✗ |
 
-        1 prediction. ✗ marks a figure outside of its 90 % interval; the intervals hold 50 % of them.
+        1 prediction of 1 kind of change, 0 without spans. ✗ marks a figure outside of its 90 % interval; the intervals hold 50 % of them.
 
         | over | predictions | median error of throughput | median error of mean latency |
         |---|---:|---:|---:|

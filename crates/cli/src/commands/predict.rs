@@ -100,7 +100,10 @@ fn score_of(runs: &[String], judge: Option<&RangeInclusive<char>>, json: bool) -
         let run = name(path);
         let judges = judge.map(|letters| is_judge(&run, letters));
         let scored = narrows_lab::conclude::scored_in_any_order(&outcome);
-        all.extend(scored.into_iter().map(|scored| ScoredRun { run: run.clone(), scored, judges }));
+        all.extend(scored.into_iter().map(|scored| {
+            let has_spans = has_spans(&outcome, &scored.before);
+            ScoredRun { run: run.clone(), scored, has_spans, judges }
+        }));
     }
     if all.is_empty() {
         let runs = if files.len() == 1 { "the run has".to_owned() } else { format!("the {} runs have", files.len()) };
@@ -113,6 +116,11 @@ fn score_of(runs: &[String], judge: Option<&RangeInclusive<char>>, json: bool) -
         return super::print_json(narrows_report::json::score(&all));
     }
     super::print(&narrows_report::score(&all))
+}
+
+/// Whether the trial of a label has spans.
+fn has_spans(outcome: &RunOutcome, label: &str) -> bool {
+    outcome.evidence.trials.iter().any(|one| one.trial.label() == label && one.spans_total > 0)
 }
 
 /// The run files and files of evidence that are named, and those in named folders, by name.

@@ -1,5 +1,6 @@
 //! `narrows predict`: what a change would gain, from a recorded run, and what is refused.
 
+use std::collections::BTreeSet;
 use std::fs::File;
 use std::io::{BufReader, Write};
 use std::path::Path;
@@ -133,7 +134,11 @@ fn predictions_are_scored_against_what_variants_measured() {
     let said = text(&scored.stdout);
     assert_eq!(scored.status.code(), Some(0), "{said}{}", text(&scored.stderr));
     assert!(said.contains("| go-search faulty → healthy | parallelize |"), "{said}");
-    assert!(said.contains("\n1 prediction. ✗ marks") && said.contains("| – Amdahl's law | 1 |"), "{said}");
+    assert!(
+        said.contains("\n1 prediction of 1 kind of change, 0 without spans. ✗")
+            && said.contains("| – Amdahl's law | 1 |"),
+        "{said}"
+    );
     let json = bench.run(&["predict", "--score", "--json", &zoo("go-search")]);
     let json: Value = serde_json::from_slice(&json.stdout).unwrap();
     assert_eq!((&json["format"], &json["predictions"][0]["run"]), (&json!("narrows-score/1"), &json!("go-search")));
@@ -157,6 +162,7 @@ fn recorded_runs_are_predicted_as_well_as_the_docs_say() {
     let accuracy = &json["accuracy"];
     let of = |whose: &str, what: &str| accuracy[whose][what].as_f64().unwrap();
     assert!(accuracy["all"]["count"].as_u64() >= Some(20), "{accuracy:#}");
+    has_many_kinds_of_programs(json["predictions"].as_array().unwrap());
     assert!(of("all", "rate_error") <= 0.10 && of("all", "mean_error") <= 0.15, "{accuracy:#}");
     // They should hold 0.9.
     assert!((0.80..=0.97).contains(&of("all", "held")), "{accuracy:#}");
@@ -165,6 +171,19 @@ fn recorded_runs_are_predicted_as_well_as_the_docs_say() {
             assert!(of("comparable", what) < of(rule, what), "{rule} beats the model: {accuracy:#}");
         }
     }
+}
+
+/// Checks that the programs of the zoo among these predictions are many, of many kinds of change and of all languages, and half
+/// of them without spans.
+fn has_many_kinds_of_programs(predictions: &[Value]) {
+    let of_program = |one: &&Value| one["before"] == "faulty";
+    let programs: Vec<&Value> = predictions.iter().filter(of_program).collect();
+    let different = |of: fn(&Value) -> &str| programs.iter().map(|one| of(one)).collect::<BTreeSet<_>>().len();
+    let kinds = different(|one| one["prediction"]["change"]["kind"].as_str().unwrap());
+    let languages = different(|one| one["run"].as_str().unwrap().split('-').next().unwrap());
+    let without_spans = programs.iter().filter(|one| one["has_spans"] == false).count();
+    assert!(programs.len() >= 40 && kinds >= 12 && languages == 5, "{} {kinds} {languages}", programs.len());
+    assert!(2 * without_spans >= programs.len(), "{without_spans} of {}", programs.len());
 }
 
 #[test]

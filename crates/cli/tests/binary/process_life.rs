@@ -5,8 +5,8 @@ use std::path::{Path, PathBuf};
 use std::process::Child;
 
 use crate::common::{
-    Bench, TWO_FILE_SERVERS, ask, cgroups, end, eventually, has_caps, has_python, marked, start_until, text,
-    that_mounts,
+    Bench, TWO_FILE_SERVERS, ask, cgroups, end, eventually, has_caps, has_python, marked, nothing_is_left, start_until,
+    succeeded, text, that_mounts,
 };
 use rustix::process::{Pid, Signal, kill_process, kill_process_group};
 
@@ -18,18 +18,6 @@ fn end_in_second_trial(bench: &Bench, signal: Signal) -> (Option<i32>, PathBuf) 
     kill_process(Pid::from_child(&child), signal).unwrap();
     let status = child.wait().unwrap();
     (status.code(), run)
-}
-
-fn succeeded(run: &Path, trial: i64) -> i64 {
-    let sql = format!("select coalesce(sum(succeeded), 0) from load_seconds where trial = {trial}");
-    ask(run, &sql).parse().unwrap()
-}
-
-fn nothing_is_left(bench: &Bench, run: &Path) {
-    let id = ask(run, "select id from run");
-    eventually("the end of every process of the run", || marked(&id).is_empty());
-    eventually("the removal of every control group of the run", || cgroups(&id).is_empty());
-    eventually("the removal of every scratch folder of the run", || bench.scratch().is_empty());
 }
 
 /// The second trial lasts so long that a busy machine sees its load and ends it in time.

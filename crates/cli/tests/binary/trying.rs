@@ -1,13 +1,82 @@
-//! `narrows predict --try`: a change that is made in the experiment and measured, one that is kept for the next run, and
-//! what is refused.
+//! `narrows predict --try`: a change that is made in the experiment and measured, how its value is found, one that is kept for
+//! the next run, an interrupted try, and what is refused.
 
+use std::io::Read;
+use std::process::{Command, Output};
+
+use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 
-use crate::common::{Bench, ask, has_python, text};
-use crate::compare::waiting;
+use crate::common::{Bench, ask, end, eventually, has_python, nothing_is_left, succeeded, text};
+use crate::compare::{SERVER, waiting};
 use narrows_testing::measure;
 
 const CLOSED: &str = "constant-vus, vus: 2";
+
+/// A service that works on `WORKERS` requests at a time.
+const LIMITED: &str = r#"
+experiment: limited
+parameters: { workers: "2" }
+system:
+  services:
+    web:
+      run: [python3, server.py, "${port}"]
+      env: { WORKERS: "${workers}" }
+      ready: "GET /"
+load:
+  target: web
+  scenarios:
+    read: { model: ramping-vus, levels: { from: 1, add: 7, every: 2s, to: 8 }, request: "GET /" }
+variants:
+  - { name: main }
+"#;
+
+/// The limited service, with its first run.
+fn limited() -> Bench {
+    let bench = Bench::new(LIMITED);
+    let places =
+        "import os, threading\nPLACES = threading.Semaphore(int(os.environ[\"WORKERS\"]))\nWORK_SECONDS = 0.03\n";
+    let work = "with PLACES:\n            time.sleep(WORK_SECONDS)";
+    let server = SERVER.replace("time.sleep(float(sys.argv[2]))", work);
+    std::fs::write(bench.path("server.py"), format!("{places}{server}")).unwrap();
+    run(&bench, "runs/first.narrows");
+    bench
+}
+
+/// Runs a command at a terminal of its own. `terminal` is a list of pairs in Python: each text once it is there, and what is
+/// typed then.
+fn at_a_terminal(bench: &Bench, arguments: &[&str], typed: &str) -> Output {
+    let program = format!(
+        r#"
+import os, pty, sys
+
+child, terminal = pty.fork()
+if child == 0:
+    os.execv(sys.argv[1], sys.argv[1:])
+said, todo = b"", [{typed}]
+while True:
+    try:
+        piece = os.read(terminal, 4096)
+    except OSError:
+        break
+    said += piece
+    if todo and todo[0][0] in said:
+        os.write(terminal, todo.pop(0)[1])
+sys.stdout.buffer.write(said)
+sys.exit(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
+"#
+    );
+    let narrows = bench.narrows(arguments);
+    let mut command = Command::new("python3");
+    command.args(["-c", &program]).arg(narrows.get_program()).args(narrows.get_args()).current_dir(bench.path("."));
+    for (name, value) in narrows.get_envs() {
+        match value {
+            Some(value) => command.env(name, value),
+            None => command.env_remove(name),
+        };
+    }
+    end(command)
+}
 
 /// A second of the waiting service.
 fn run(bench: &Bench, out: &str) -> String {
@@ -43,22 +112,129 @@ fn a_change_is_made_in_the_experiment_and_measured_beside_the_system_as_it_is() 
 }
 
 #[test]
-fn the_prediction_of_a_change_elsewhere_waits_for_the_next_run() {
+fn a_variant_that_differs_in_the_value_is_the_one_that_is_measured() {
     if !has_python() {
         return;
     }
     measure(|| {
-        let bench = waiting(CLOSED);
-        run(&bench, "runs/first.narrows");
-        let kept = bench.run(&["predict", "first:main", "--try", "add-cpu=machine"]);
+        let bench = limited();
+        std::fs::write(bench.path("experiment.yaml"), format!("{LIMITED}  - {{ name: wide, workers: 8 }}\n")).unwrap();
+        let tried =
+            bench.run(&["predict", "--try", "raise-limit=web", "--repeat", "2", "--out", "tried.narrows", "--json"]);
+        let said = text(&tried.stderr);
+        let made = "raise-limit=web,8: WORKERS of web 2 → 8, as a variant of the experiment has it (wide beside main)";
+        assert!(said.contains(made), "{said}");
+        let json: Value = serde_json::from_slice(&tried.stdout).unwrap_or_else(|error| panic!("{error}: {said}"));
+        assert_eq!((&json["made"]["is_listed"], &json["is_held"]), (&true.into(), &true.into()), "{json:#}");
+        assert_eq!((tried.status.code(), &json["prediction"]["measured"]["trial"]), (Some(0), &"wide".into()));
+        let heaviest = |of: &Value| of["levels"][1]["rate"].as_f64().unwrap();
+        let (before, after) = (heaviest(&json["before"]), heaviest(&json["prediction"]["measured"]));
+        assert!(after > 3.0 * before, "{before} {after}");
+        let variants = ask(&bench.path("tried.narrows"), "select group_concat(distinct variant) from trials");
+        assert!(["main,wide", "wide,main"].contains(&variants.as_str()), "{variants}");
+    });
+}
+
+#[test]
+fn a_terminal_asks_which_of_several_values_is_meant() {
+    if !has_python() {
+        return;
+    }
+    measure(|| {
+        let bench = limited();
+        let two = LIMITED.replace("WORKERS: \"${workers}\"", "WORKERS: \"${workers}\", THREADS: \"2\"");
+        std::fs::write(bench.path("experiment.yaml"), two).unwrap();
+        let ask_for = ["predict", "first:main", "--try", "raise-limit=web", "--out", "tried.narrows"];
+        let elsewhere = bench.run(&ask_for);
+        let said = text(&elsewhere.stderr);
+        assert_eq!(elsewhere.status.code(), Some(2), "{said}");
+        assert!(
+            said.contains("several values of the experiment may stand for raise-limit=web,8\nhint: choose"),
+            "{said}"
+        );
+        assert!(said.contains("`--parameter workers=8` (WORKERS of web, now 2)"), "{said}");
+        assert!(said.contains("`--parameter THREADS=8` (THREADS of web, now 2)"), "{said}");
+
+        let chosen = at_a_terminal(&bench, &ask_for, r#"(b"number:", b"2\n"), (b"[1/6]", b"\x03")"#);
+        let said = text(&chosen.stdout);
+        let listed =
+            |number: u32| said.lines().find(|line| line.trim_start().starts_with(&format!("{number}  "))).unwrap();
+        assert!(listed(1).ends_with("2 → 8\r") || listed(1).ends_with("2 → 8"), "{said}");
+        let second = listed(2).trim().trim_start_matches('2').trim();
+        assert!(said.contains(&format!("raise-limit=web,8: {second} (main-raise-limit beside main)")), "{said}");
+        assert_eq!(chosen.status.code(), Some(2), "{said}");
+        assert!(said.contains("interrupted; tried.narrows keeps what was measured"), "{said}");
+        nothing_is_left(&bench, &bench.path("tried.narrows"));
+
+        let unknown = at_a_terminal(&bench, &ask_for, r#"(b"number:", b"9\n")"#);
+        assert_eq!(unknown.status.code(), Some(2));
+        assert!(text(&unknown.stdout).contains("hint: choose with `--parameter "), "{}", text(&unknown.stdout));
+    });
+}
+
+#[test]
+fn ctrl_c_ends_a_try_in_order_and_keeps_what_it_measured() {
+    if !has_python() {
+        return;
+    }
+    let bench = waiting(CLOSED);
+    run(&bench, "runs/first.narrows");
+    let replicas =
+        ["predict", "first:main", "--try", "add-replicas=web", "--time-scale", "2", "--out", "tried.narrows"];
+    let (mut child, mut lines) = bench.start_until(&replicas, "[2/6]");
+    let tried = bench.path("tried.narrows");
+    eventually("load in the second trial", || succeeded(&tried, 2) > 0);
+    let kept = succeeded(&tried, 1);
+    kill_process(Pid::from_child(&child), Signal::INT).unwrap();
+    let status = child.wait().unwrap();
+    let mut said = String::new();
+    lines.read_to_string(&mut said).unwrap();
+    assert_eq!(status.code(), Some(2), "{said}");
+    let hint = "hint: `narrows compare tried.narrows:main tried.narrows:main-add-replicas` judges complete pairs";
+    assert!(
+        said.contains("error: interrupted; tried.narrows keeps what was measured\n") && said.contains(hint),
+        "{said}"
+    );
+    nothing_is_left(&bench, &tried);
+    assert_eq!(ask(&tried, "select state from run"), "interrupted");
+    assert_eq!(ask(&tried, "select group_concat(state) from trials"), "done,interrupted");
+    assert!(kept > 0 && succeeded(&tried, 1) == kept && succeeded(&tried, 2) > 0, "{kept} requests of the first trial");
+    let again = bench.run(&["predict", "first:main", "--try", "add-cpu=machine"]);
+    assert_eq!(
+        again.status.code(),
+        Some(0),
+        "the run that it was predicted from is as it was: {}",
+        text(&again.stderr)
+    );
+}
+
+#[test]
+fn the_prediction_of_a_change_in_the_code_waits_for_the_run_that_has_it() {
+    if !has_python() {
+        return;
+    }
+    measure(|| {
+        let bench = limited();
+        let kept = bench.run(&["predict", "first:main", "--try", "shorten-section=web,2"]);
         let said = text(&kept.stderr);
         assert_eq!(kept.status.code(), Some(0), "{said}");
-        assert!(said.contains("no value of the experiment stands for add-cpu=machine"), "{said}");
-        let next = run(&bench, "runs/second.narrows");
-        assert!(next.contains("Predicted from first:main for 2 times the CPU for machine: "), "{next}");
-        assert!(next.contains("first:main → main"), "{next}");
-        let settled = "select count(*) from conclusions where key = 'scored_predictions'";
-        assert_eq!(ask(&bench.path("runs/second.narrows"), settled), "1");
+        assert!(said.contains("no value of the experiment stands for shorten-section=web,2"), "{said}");
+
+        let predicted = "Predicted from first:main for making what requests of web take turns at 2 times as short: ";
+        let as_before = "so the change seems not to be made.";
+        let unchanged = run(&bench, "runs/second.narrows");
+        assert!(unchanged.contains(predicted) && unchanged.contains(as_before), "{unchanged}");
+
+        let server = std::fs::read_to_string(bench.path("server.py")).unwrap();
+        std::fs::write(bench.path("server.py"), server.replace("WORK_SECONDS = 0.03", "WORK_SECONDS = 0.015")).unwrap();
+        let changed = run(&bench, "runs/third.narrows");
+        assert!(changed.contains(predicted) && !changed.contains(as_before), "{changed}");
+        assert!(
+            changed.contains("both inside the 90 % interval") && changed.contains("first:main → main"),
+            "{changed}"
+        );
+        let settled = run(&bench, "runs/fourth.narrows");
+        assert!(!settled.contains("Predicted from"), "{settled}");
     });
 }
 

@@ -24,7 +24,7 @@ pub(super) fn section(context: &Context<'_>) -> Section {
     let [load, figures @ ..] = COLUMNS;
     let columns = std::iter::once(Column::left(load)).chain(figures.map(Column::right)).collect();
     let table = Table::grouped(columns, groups).terminal_rows(TERMINAL_MAX);
-    let lines: Vec<Line> = verdicts(&limits).into_iter().chain(next(context.outcome)).collect();
+    let lines: Vec<Line> = verdicts(&limits).into_iter().chain(next(context)).collect();
     let mut blocks = vec![Block::Lines(lines), Block::Table(table)];
     let machine = limits.iter().flat_map(|one| &one.limit.levels).find_map(|level| level.machine);
     blocks.extend(machine.map(|machine| Block::Only(Medium::Page, vec![Block::Drawing(legend(&machine))])));
@@ -48,13 +48,18 @@ fn verdicts(limits: &[TrialLimit<'_>]) -> Vec<Line> {
     sentences.into_iter().map(line).collect()
 }
 
-/// Order of the changes to the last variant that gain most together, if one does not gain all: earlier variants have been
-/// changed already. Of its repetitions the first that has one.
-fn next(outcome: &Outcome) -> Option<Line> {
-    let last = &outcome.comparison.variants.last()?.variant;
+/// Order of the changes that gain most together, if one does not gain all: of each variant in the page, of the last one in the
+/// terminal, since earlier ones have been changed already. Of a variant's repetitions the first that has an order counts.
+fn next(context: &Context<'_>) -> Vec<Line> {
+    let variants = &context.outcome.comparison.variants;
+    let skipped = if context.medium == Medium::Terminal { variants.len().saturating_sub(1) } else { 0 };
+    variants.iter().skip(skipped).filter_map(|one| next_of(context.outcome, &one.variant)).collect()
+}
+
+fn next_of(outcome: &Outcome, variant: &str) -> Option<Line> {
     let mut trials = outcome.evidence.trials.iter().zip(&outcome.ladders);
-    let (_, ladder) = trials.find(|(trial, ladder)| trial.trial.variant == *last && !ladder.is_empty())?;
-    Some(Line::new("next", "", format!("{last}: {}", ladder.sentence)))
+    let (_, ladder) = trials.find(|(trial, ladder)| trial.trial.variant == variant && !ladder.is_empty())?;
+    Some(Line::new("next", "", format!("{variant}: {}", ladder.sentence)))
 }
 
 /// The levels of a trial; one with a single level stands in the page only.
@@ -148,6 +153,8 @@ fn parts(machine: &MachineCpu) -> [(&'static str, f64, &'static str); 4] {
 
 #[cfg(test)]
 mod tests {
+    use narrows_model::prediction::Ladder;
+
     use super::super::{in_page, in_terminal};
     use super::*;
     use crate::fixture;
@@ -180,6 +187,19 @@ mod tests {
         outcome.limits[0] = outcome.limits[1].clone();
         let text = in_terminal(section, &outcome, 100);
         assert!(text.starts_with("limit       as-is, fixed are limited by the CPU of orders: 98 %"), "{text}");
+    }
+
+    #[test]
+    fn changes_in_their_order_are_those_of_each_variant_in_the_page() {
+        let mut outcome = fixture::stepped_outcome();
+        let step = fixture::scored("as-is", "fixed").prediction;
+        let ladder =
+            |name: &str| Ladder { steps: vec![step.clone(); 2], sentence: format!("First {name}; then more.") };
+        outcome.ladders = vec![ladder("queries"), ladder("CPU")];
+        let text = in_terminal(section, &outcome, 100);
+        assert!(text.contains("next        fixed: First CPU; then more.") && !text.contains("First queries"), "{text}");
+        let page = in_page(section, &outcome);
+        assert!(page.contains("as-is: First queries; then more.") && page.contains("fixed: First CPU"), "{page}");
     }
 
     #[test]

@@ -1,7 +1,9 @@
 //! Gains of changes, as text: a table of the changes, what they rest on, what speaks against them, the sentence.
 
 use narrows_diagnose::words::{assumption, doubt};
-use narrows_model::prediction::{BaselineLevel, Estimate, Ladder, LevelForecast, Prediction, Predictions, Resource};
+use narrows_model::prediction::{
+    BaselineLevel, Estimate, Figures, Ladder, LevelForecast, Prediction, Predictions, Resource,
+};
 use narrows_model::units;
 
 use crate::figures::ratio;
@@ -58,26 +60,59 @@ fn changes(predictions: &[Prediction]) -> Table {
     Table::new(columns, std::iter::once(as_it_is).chain(rows).collect())
 }
 
-/// The levels of the load; only of a single change, for which there is room.
+/// The levels of the load; only of a single change, for which there is room. Once it was measured, its throughput and mean
+/// latency stand beside those that were predicted.
 fn levels(predictions: &[Prediction]) -> Table {
     let [one] = predictions else { return Table::default() };
-    let mut columns = vec![Column::left("load")];
-    columns.extend(["rate", "predicted", "mean", "predicted", "p95", "predicted"].map(Column::right));
-    let row = |level: &LevelForecast| {
-        let now = |of: fn(&narrows_model::prediction::Figures) -> String| {
-            level.now.as_ref().map_or_else(|| NONE.to_owned(), of)
-        };
-        Row::new([
-            level.label.clone(),
-            now(|now| units::rate(now.rate)),
-            units::rate(level.after.rate.value),
-            now(|now| units::duration(now.mean_ns)),
-            units::duration(level.after.mean_ns.value),
-            now(|now| units::duration(now.p95_ns)),
-            units::duration(level.after.p95_ns.value),
-        ])
+    let measured = one.measured.as_ref().map(|measured| &measured.levels[..]).filter(|levels| !levels.is_empty());
+    let figures: &[&str] = match measured {
+        Some(_) => &["rate", "predicted", "measured", "mean", "predicted", "measured"],
+        None => &["rate", "predicted", "mean", "predicted", "p95", "predicted"],
     };
-    Table::new(columns, one.levels.iter().map(row).collect())
+    let columns = std::iter::once(Column::left("load")).chain(figures.iter().copied().map(Column::right)).collect();
+    let rows = match measured {
+        Some(measured) => {
+            one.levels.iter().zip(measured).map(|(level, measured)| measured_row(level, measured)).collect()
+        }
+        None => one.levels.iter().map(predicted_row).collect(),
+    };
+    Table::new(columns, rows)
+}
+
+fn predicted_row(level: &LevelForecast) -> Row {
+    let [rate, mean, p95] = written(level.now.as_ref());
+    let after = &level.after;
+    Row::new([
+        level.label.clone(),
+        rate,
+        units::rate(after.rate.value),
+        mean,
+        units::duration(after.mean_ns.value),
+        p95,
+        units::duration(after.p95_ns.value),
+    ])
+}
+
+fn measured_row(level: &LevelForecast, measured: &Figures) -> Row {
+    let [rate, mean, _] = written(level.now.as_ref());
+    let [rate_measured, mean_measured, _] = written(Some(measured));
+    Row::new([
+        level.label.clone(),
+        rate,
+        units::rate(level.after.rate.value),
+        rate_measured,
+        mean,
+        units::duration(level.after.mean_ns.value),
+        mean_measured,
+    ])
+}
+
+/// Throughput, mean and 95 % latency of a level.
+fn written(figures: Option<&Figures>) -> [String; 3] {
+    match figures {
+        Some(figures) => [units::rate(figures.rate), units::duration(figures.mean_ns), units::duration(figures.p95_ns)],
+        None => [NONE, NONE, NONE].map(str::to_owned),
+    }
 }
 
 /// The changes in the order in which they gain most, each together with those before it.
@@ -230,7 +265,7 @@ mod tests {
     use narrows_model::finding::FindingKind;
     use narrows_model::finding::evidence::load::LoadLevel;
     use narrows_model::prediction::{
-        Assumption, Change, ChangeKind, Doubt, Figures, Forecast, NotPredicted, ResourceKind,
+        Assumption, Change, ChangeKind, Doubt, Forecast, Measured, NotPredicted, ResourceKind,
     };
 
     use super::super::Color;
@@ -332,5 +367,19 @@ mod tests {
         );
         assert!(text.contains("load"), "{text}");
         assert!(text.lines().all(|line| line.chars().count() <= 100), "{text}");
+    }
+
+    #[test]
+    fn a_change_that_was_measured_is_shown_beside_it_at_each_level() {
+        let mut one = prediction(ChangeKind::Parallelize, Vec::new());
+        let figures = Figures { rate: 46.2, mean_ns: 234e6, p95_ns: 390e6 };
+        one.measured = Some(Measured { trial: "test-3".into(), figures, levels: vec![figures] });
+        let text = predictions(&all(vec![one]), Style { width: 100, color: Color::Never });
+        let table: Vec<&str> = text.lines().skip_while(|line| !line.starts_with("load")).take(3).collect();
+        insta::assert_snapshot!(table.join("\n"), @r"
+        load        rate  predicted  measured    mean  predicted  measured
+        ──────────────────────────────────────────────────────────────────
+        40 users  26.7/s     45.0/s    46.2/s  549 ms     240 ms    234 ms
+        ");
     }
 }

@@ -27,7 +27,7 @@ use crate::commands::{print_json, print_painted, read_experiment, say_where, sty
 use crate::exit::{Exit, Failure};
 use crate::live::Live;
 use crate::run_address::{self, RunAddress};
-use crate::running::{guard_command, stop_flag, unfinished};
+use crate::running::{factor, guard_command, stop_flag, unfinished};
 use crate::{Outcome, runs_folder, stderr};
 
 /// Pairs of trials at most, unless another number is given: enough to see how far trials of one variant lie apart.
@@ -49,6 +49,9 @@ pub(crate) struct TryArguments {
     /// Run each variant this many times at most [default: 3]; the run ends sooner if the verdict is clear
     #[arg(long, value_name = "N", requires = "tried", value_parser = clap::value_parser!(u32).range(2..=i64::from(REPEATS_MAX)))]
     repeat: Option<u32>,
+    /// Multiply the durations of the load by this factor [default: that of the run]
+    #[arg(long, value_name = "FACTOR", requires = "tried", value_parser = factor)]
+    time_scale: Option<f64>,
     /// The run file of both variants [default: runs/EXPERIMENT-DATE-TIME.narrows]
     #[arg(long, value_name = "FILE", requires = "tried")]
     out: Option<PathBuf>,
@@ -103,7 +106,7 @@ pub(super) fn execute(arguments: &Arguments, text: &str) -> Outcome {
         pairs: arguments.trying.repeat.unwrap_or(PAIRS),
         question: Question { by: Quantity::Mean, margin: MARGIN },
         seed: None,
-        time_scale: outcome.evidence.run.time_scale,
+        time_scale: arguments.trying.time_scale.unwrap_or(outcome.evidence.run.time_scale),
         path: path.clone(),
         guard_command: guard_command()?,
     };

@@ -151,6 +151,12 @@ pub(crate) fn ask(run: &Path, sql: &str) -> String {
     }
 }
 
+/// Requests of a trial that succeeded, as far as they are written down.
+pub(crate) fn succeeded(run: &Path, trial: i64) -> i64 {
+    let sql = format!("select coalesce(sum(succeeded), 0) from load_seconds where trial = {trial}");
+    ask(run, &sql).parse().unwrap()
+}
+
 /// Texts of the caveats of a run's first trial.
 pub(crate) fn caveats(run: &Path) -> Vec<String> {
     let caveats: Vec<Value> = serde_json::from_str(&ask(run, "select caveats from trials")).unwrap();
