@@ -2,6 +2,7 @@
 //! the next run, an interrupted try, and what is refused.
 
 use std::io::Read;
+use std::path::Path;
 use std::process::{Command, Output};
 
 use rustix::process::{Pid, Signal, kill_process};
@@ -13,38 +14,50 @@ use narrows_testing::measure;
 
 const CLOSED: &str = "constant-vus, vus: 2";
 
-/// A service that works on `WORKERS` requests at a time.
+/// The service of the recorded run `tickets.json.gz`, which works on `WORKERS` requests at a time.
 const LIMITED: &str = r#"
-experiment: limited
+experiment: tickets
 parameters: { workers: "2" }
 system:
   services:
-    web:
+    tickets:
       run: [python3, server.py, "${port}"]
       env: { WORKERS: "${workers}" }
       ready: "GET /"
 load:
-  target: web
+  target: tickets
   scenarios:
-    read: { model: ramping-vus, levels: { from: 1, add: 7, every: 2s, to: 8 }, request: "GET /" }
+    buyers: { model: ramping-vus, levels: { from: 1, add: 5, every: 2s, to: 16 }, request: "GET /" }
 variants:
-  - { name: main }
+  - { name: baseline }
 "#;
 
-/// The limited service, with its first run.
+/// The limited service, with its recorded run.
 fn limited() -> Bench {
     let bench = Bench::new(LIMITED);
     let places =
-        "import os, threading\nPLACES = threading.Semaphore(int(os.environ[\"WORKERS\"]))\nWORK_SECONDS = 0.03\n";
+        "import os, threading\nPLACES = threading.Semaphore(int(os.environ[\"WORKERS\"]))\nWORK_SECONDS = 0.04\n";
     let work = "with PLACES:\n            time.sleep(WORK_SECONDS)";
     let server = SERVER.replace("time.sleep(float(sys.argv[2]))", work);
     std::fs::write(bench.path("server.py"), format!("{places}{server}")).unwrap();
-    run(&bench, "runs/first.narrows");
+    let recorded = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/guide/shop/tickets.json.gz");
+    std::fs::copy(recorded, bench.path("tickets.json.gz")).unwrap();
     bench
 }
 
-/// Runs a command at a terminal of its own. `terminal` is a list of pairs in Python: each text once it is there, and what is
-/// typed then.
+/// Arguments that try a higher limit, as the recorded run suggests it.
+const RAISE_LIMIT: [&str; 8] = [
+    "predict",
+    "tickets.json.gz",
+    "--try",
+    "raise-limit=tickets",
+    "--experiment",
+    "experiment.yaml",
+    "--out",
+    "tried.narrows",
+];
+
+/// Runs a command at a terminal of its own. `typed` lists pairs in Python: a text to wait for, and what is typed then.
 fn at_a_terminal(bench: &Bench, arguments: &[&str], typed: &str) -> Output {
     let program = format!(
         r#"
@@ -78,9 +91,9 @@ sys.exit(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
     end(command)
 }
 
-/// A second of the waiting service.
-fn run(bench: &Bench, out: &str) -> String {
-    let ended = bench.run(&["run", "--variant", "main", "--time-scale", "0.5", "--out", out]);
+/// A run of the first variant, with the load as long as the experiment says, times a factor.
+fn run(bench: &Bench, variant: &str, factor: &str, out: &str) -> String {
+    let ended = bench.run(&["run", "--variant", variant, "--time-scale", factor, "--out", out]);
     assert!(ended.status.success(), "{}", text(&ended.stderr));
     text(&ended.stdout).split_whitespace().collect::<Vec<_>>().join(" ")
 }
@@ -92,7 +105,7 @@ fn a_change_is_made_in_the_experiment_and_measured_beside_the_system_as_it_is() 
     }
     measure(|| {
         let bench = waiting(CLOSED);
-        run(&bench, "runs/first.narrows");
+        run(&bench, "main", "0.5", "runs/first.narrows");
         let replicas =
             ["predict", "first:main", "--try", "add-replicas=web", "--repeat", "2", "--out", "tried.narrows"];
         let tried = bench.run(&[&replicas[..], &["--json"]].concat());
@@ -118,20 +131,22 @@ fn a_variant_that_differs_in_the_value_is_the_one_that_is_measured() {
     }
     measure(|| {
         let bench = limited();
-        std::fs::write(bench.path("experiment.yaml"), format!("{LIMITED}  - {{ name: wide, workers: 8 }}\n")).unwrap();
-        let tried =
-            bench.run(&["predict", "--try", "raise-limit=web", "--repeat", "2", "--out", "tried.narrows", "--json"]);
+        std::fs::write(bench.path("experiment.yaml"), format!("{LIMITED}  - {{ name: wide, workers: 16 }}\n")).unwrap();
+        let tried = bench.run(&[&RAISE_LIMIT[..], &["--repeat", "2", "--time-scale", "0.5", "--json"]].concat());
         let said = text(&tried.stderr);
-        let made = "raise-limit=web,8: WORKERS of web 2 → 8, as a variant of the experiment has it (wide beside main)";
-        assert!(said.contains(made), "{said}");
+        assert!(
+            said.contains("raise-limit=tickets,16: WORKERS of tickets 2 → 16, as a variant of the experiment"),
+            "{said}"
+        );
+        assert!(said.contains("(wide beside baseline)"), "{said}");
         let json: Value = serde_json::from_slice(&tried.stdout).unwrap_or_else(|error| panic!("{error}: {said}"));
         assert_eq!((&json["made"]["is_listed"], &json["is_held"]), (&true.into(), &true.into()), "{json:#}");
         assert_eq!((tried.status.code(), &json["prediction"]["measured"]["trial"]), (Some(0), &"wide".into()));
-        let heaviest = |of: &Value| of["levels"][1]["rate"].as_f64().unwrap();
+        let heaviest = |of: &Value| of["levels"][3]["rate"].as_f64().unwrap();
         let (before, after) = (heaviest(&json["before"]), heaviest(&json["prediction"]["measured"]));
         assert!(after > 3.0 * before, "{before} {after}");
         let variants = ask(&bench.path("tried.narrows"), "select group_concat(distinct variant) from trials");
-        assert!(["main,wide", "wide,main"].contains(&variants.as_str()), "{variants}");
+        assert!(["baseline,wide", "wide,baseline"].contains(&variants.as_str()), "{variants}");
     });
 }
 
@@ -140,36 +155,28 @@ fn a_terminal_asks_which_of_several_values_is_meant() {
     if !has_python() {
         return;
     }
-    measure(|| {
-        let bench = limited();
-        let two = LIMITED.replace("WORKERS: \"${workers}\"", "WORKERS: \"${workers}\", THREADS: \"2\"");
-        std::fs::write(bench.path("experiment.yaml"), two).unwrap();
-        let ask_for = ["predict", "first:main", "--try", "raise-limit=web", "--out", "tried.narrows"];
-        let elsewhere = bench.run(&ask_for);
-        let said = text(&elsewhere.stderr);
-        assert_eq!(elsewhere.status.code(), Some(2), "{said}");
-        assert!(
-            said.contains("several values of the experiment may stand for raise-limit=web,8\nhint: choose"),
-            "{said}"
-        );
-        assert!(said.contains("`--parameter workers=8` (WORKERS of web, now 2)"), "{said}");
-        assert!(said.contains("`--parameter THREADS=8` (THREADS of web, now 2)"), "{said}");
+    let bench = limited();
+    let two = LIMITED.replace("WORKERS: \"${workers}\"", "WORKERS: \"${workers}\", THREADS: \"2\"");
+    std::fs::write(bench.path("experiment.yaml"), two).unwrap();
+    let elsewhere = bench.run(&RAISE_LIMIT);
+    let said = text(&elsewhere.stderr);
+    assert_eq!(elsewhere.status.code(), Some(2), "{said}");
+    assert!(said.contains("several values of the experiment may stand for raise-limit=tickets,16\nhint: "), "{said}");
+    assert!(said.contains("`--parameter workers=16` (WORKERS of tickets, now 2)"), "{said}");
+    assert!(said.contains("`--parameter THREADS=16` (THREADS of tickets, now 2)"), "{said}");
 
-        let chosen = at_a_terminal(&bench, &ask_for, r#"(b"number:", b"2\n"), (b"[1/6]", b"\x03")"#);
-        let said = text(&chosen.stdout);
-        let listed =
-            |number: u32| said.lines().find(|line| line.trim_start().starts_with(&format!("{number}  "))).unwrap();
-        assert!(listed(1).ends_with("2 → 8\r") || listed(1).ends_with("2 → 8"), "{said}");
-        let second = listed(2).trim().trim_start_matches('2').trim();
-        assert!(said.contains(&format!("raise-limit=web,8: {second} (main-raise-limit beside main)")), "{said}");
-        assert_eq!(chosen.status.code(), Some(2), "{said}");
-        assert!(said.contains("interrupted; tried.narrows keeps what was measured"), "{said}");
-        nothing_is_left(&bench, &bench.path("tried.narrows"));
+    let chosen = at_a_terminal(&bench, &RAISE_LIMIT, r#"(b"number:", b"2\n"), (b"[1/6]", b"\x03")"#);
+    let said = text(&chosen.stdout);
+    let second = said.lines().find_map(|line| line.trim().strip_prefix("2  ")).unwrap_or_else(|| panic!("{said}"));
+    let made = format!("raise-limit=tickets,16: {second} (baseline-raise-limit beside baseline)");
+    assert!(second.ends_with("of tickets 2 → 16") && said.contains(&made), "{said}");
+    assert_eq!(chosen.status.code(), Some(2), "{said}");
+    assert!(said.contains("interrupted; tried.narrows keeps what was measured"), "{said}");
+    nothing_is_left(&bench, &bench.path("tried.narrows"));
 
-        let unknown = at_a_terminal(&bench, &ask_for, r#"(b"number:", b"9\n")"#);
-        assert_eq!(unknown.status.code(), Some(2));
-        assert!(text(&unknown.stdout).contains("hint: choose with `--parameter "), "{}", text(&unknown.stdout));
-    });
+    let unknown = at_a_terminal(&bench, &RAISE_LIMIT, r#"(b"number:", b"9\n")"#);
+    assert_eq!(unknown.status.code(), Some(2));
+    assert!(text(&unknown.stdout).contains("hint: choose with `--parameter "), "{}", text(&unknown.stdout));
 }
 
 #[test]
@@ -178,9 +185,8 @@ fn ctrl_c_ends_a_try_in_order_and_keeps_what_it_measured() {
         return;
     }
     let bench = waiting(CLOSED);
-    run(&bench, "runs/first.narrows");
-    let replicas =
-        ["predict", "first:main", "--try", "add-replicas=web", "--time-scale", "2", "--out", "tried.narrows"];
+    run(&bench, "main", "2", "runs/first.narrows");
+    let replicas = ["predict", "first:main", "--try", "add-replicas=web", "--out", "tried.narrows"];
     let (mut child, mut lines) = bench.start_until(&replicas, "[2/6]");
     let tried = bench.path("tried.narrows");
     eventually("load in the second trial", || succeeded(&tried, 2) > 0);
@@ -215,25 +221,27 @@ fn the_prediction_of_a_change_in_the_code_waits_for_the_run_that_has_it() {
     }
     measure(|| {
         let bench = limited();
-        let kept = bench.run(&["predict", "first:main", "--try", "shorten-section=web,2"]);
+        run(&bench, "baseline", "1", "runs/first.narrows");
+        let kept = bench.run(&["predict", "first", "--try", "shorten-section=tickets,2"]);
         let said = text(&kept.stderr);
         assert_eq!(kept.status.code(), Some(0), "{said}");
-        assert!(said.contains("no value of the experiment stands for shorten-section=web,2"), "{said}");
+        assert!(said.contains("no value of the experiment stands for shorten-section=tickets,2"), "{said}");
 
-        let predicted = "Predicted from first:main for making what requests of web take turns at 2 times as short: ";
+        let predicted =
+            "Predicted from first:baseline for making what requests of tickets take turns at 2 times as short: ";
         let as_before = "so the change seems not to be made.";
-        let unchanged = run(&bench, "runs/second.narrows");
+        let unchanged = run(&bench, "baseline", "0.5", "runs/second.narrows");
         assert!(unchanged.contains(predicted) && unchanged.contains(as_before), "{unchanged}");
 
         let server = std::fs::read_to_string(bench.path("server.py")).unwrap();
-        std::fs::write(bench.path("server.py"), server.replace("WORK_SECONDS = 0.03", "WORK_SECONDS = 0.015")).unwrap();
-        let changed = run(&bench, "runs/third.narrows");
+        std::fs::write(bench.path("server.py"), server.replace("WORK_SECONDS = 0.04", "WORK_SECONDS = 0.02")).unwrap();
+        let changed = run(&bench, "baseline", "0.5", "runs/third.narrows");
         assert!(changed.contains(predicted) && !changed.contains(as_before), "{changed}");
         assert!(
-            changed.contains("both inside the 90 % interval") && changed.contains("first:main → main"),
+            changed.contains("both inside the 90 % interval") && changed.contains("first:baseline → baseline"),
             "{changed}"
         );
-        let settled = run(&bench, "runs/fourth.narrows");
+        let settled = run(&bench, "baseline", "0.5", "runs/fourth.narrows");
         assert!(!settled.contains("Predicted from"), "{settled}");
     });
 }
@@ -244,7 +252,7 @@ fn what_cannot_be_tried_is_refused_before_anything_starts() {
         return;
     }
     let bench = waiting(CLOSED);
-    run(&bench, "runs/first.narrows");
+    run(&bench, "main", "0.5", "runs/first.narrows");
     let refused = |arguments: &[&str]| {
         let refused = bench.run(&[&["predict", "first:main", "--try"], arguments].concat());
         assert_eq!(refused.status.code(), Some(2), "{arguments:?}: {}", text(&refused.stdout));
