@@ -173,6 +173,37 @@ fn recorded_runs_are_predicted_as_well_as_the_docs_say() {
     }
 }
 
+#[test]
+fn the_table_of_limits_has_the_figures_that_its_command_prints() {
+    let page = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/benchmarks/predictions.md");
+    let page = std::fs::read_to_string(page).unwrap();
+    let rows = page.lines().filter(|line| line.starts_with("| ["));
+    let rows: Vec<Vec<&str>> = rows.map(|row| row.split('|').map(str::trim).collect()).collect();
+    assert!(rows.len() >= 7, "{rows:#?}");
+    let bench = Bench::new("");
+    for row in rows {
+        let [_, program, _, _, _, change, predicted, measured, ..] = row[..] else { panic!("{row:?}") };
+        let recorded = zoo(&program.split(['[', ']']).nth(1).unwrap().replace('/', "-"));
+        let [faulty, healthy] = ["faulty", "healthy"].map(|variant| format!("{recorded}:{variant}"));
+        let compared =
+            bench.run(&["predict", &faulty, "--change", change.trim_matches('`'), "--of", &healthy, "--json"]);
+        let json: Value = serde_json::from_slice(&compared.stdout).unwrap_or_else(|_| panic!("{compared:?}"));
+        let one = &json["trials"][0]["predictions"][0];
+        let levels =
+            [&one["levels"], &one["measured"]["levels"]].map(|levels| levels.as_array().unwrap().last().unwrap());
+        let printed = [&levels[0]["after"]["rate"]["value"], &levels[1]["rate"]].map(|rate| rate.as_f64().unwrap());
+        // The model may become a little better or worse before the page is written anew.
+        let is_near = |cell: &str, printed: f64| (rate(cell) / printed - 1.0).abs() < 0.1;
+        assert!(is_near(predicted, printed[0]) && is_near(measured, printed[1]), "{row:?} {printed:?}");
+    }
+}
+
+/// The last rate of a cell of the page, such as `161/s` of `46.0/s → 161/s`.
+fn rate(cell: &str) -> f64 {
+    let (_, last) = cell.rsplit_once("→ ").unwrap_or(("", cell));
+    last.trim_end_matches(" ✗").trim_end_matches("/s").parse().unwrap()
+}
+
 /// Checks that the programs of the zoo among these predictions are many, of many kinds of change and of all languages, and half
 /// of them without spans.
 fn has_many_kinds_of_programs(predictions: &[Value]) {
