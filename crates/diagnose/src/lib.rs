@@ -169,7 +169,7 @@ pub fn conclude(
         thresholds,
     };
     let sentence = story.sentence();
-    let beside = compare::beside::beside(&notes, &evidence, &comparison);
+    let beside = compare::beside::beside(&notes, &evidence);
     let (scored, ladders) = (Vec::new(), Vec::new());
     Outcome {
         evidence,

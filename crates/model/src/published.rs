@@ -4,6 +4,8 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::finding::FindingKind;
+
 /// Notes of an experiment file for readers of its results.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 pub struct Notes {
@@ -41,6 +43,50 @@ pub struct Published {
     pub ratio_to: Vec<(String, String)>,
     /// The figures in the order of the file.
     pub figures: Vec<PublishedFigure>,
+    /// Conclusions of those who published them, in the order of the file.
+    #[serde(default)]
+    pub conclusions: Vec<Conclusion>,
+}
+
+/// A published conclusion, and what shows that a run comes to it too.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Conclusion {
+    /// The conclusion, in a sentence.
+    pub claim: String,
+    /// Conditions that are all true where it comes back; at least one.
+    pub holds: Vec<Condition>,
+    /// Why it comes back, or does not, in a sentence; may be empty.
+    pub because: String,
+}
+
+/// A condition on one variant of a run.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Condition {
+    /// The variant.
+    pub variant: String,
+    /// Subject of the condition.
+    pub subject: Subject,
+}
+
+/// Subject of a [`Condition`].
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Subject {
+    /// Kind of the bottleneck that is named for the variant.
+    Bottleneck(FindingKind),
+    /// Kind of a finding of the variant, at any rank.
+    Finding(FindingKind),
+    /// Bounds of a figure of the variant, both included.
+    Figure {
+        /// Word of its measure, or its metric.
+        name: String,
+        /// The variant whose value is the base of the ratio that is bounded; `None` where the value itself is.
+        to: Option<String>,
+        /// The lower bound.
+        at_least: Option<f64>,
+        /// The upper bound.
+        at_most: Option<f64>,
+    },
 }
 
 /// One figure over the variants.
@@ -57,6 +103,12 @@ pub struct PublishedFigure {
     /// the experiment, or a few words; see [`chosen`].
     #[serde(default)]
     pub fitted: Vec<(String, String)>,
+    /// Variants whose measured value follows by arithmetic from something that was published too, and what that is.
+    #[serde(default)]
+    pub given: Vec<(String, String)>,
+    /// Name of the figure that this one has in another unit: a measure's word, or a metric.
+    #[serde(default)]
+    pub restates: Option<String>,
     /// Notes that a comparison needs, such as why the measured value differs; may be empty.
     pub remark: String,
 }
@@ -161,6 +213,17 @@ impl Measure {
         }
     }
 
+    /// True if a measured value is compared with the published one by its ratio to another variant: machines differ, gains
+    /// do not have to.
+    pub fn is_compared_by_ratio(self) -> bool {
+        matches!(self, Measure::Rate | Measure::Cpu | Measure::Memory | Measure::Metric) || self.is_duration()
+    }
+
+    /// True if it is a price of one operation, which is compared as it is.
+    pub fn is_per_operation(self) -> bool {
+        matches!(self, Measure::CallsPerOperation | Measure::AttemptsPerOperation | Measure::ChargePerOperation)
+    }
+
     /// Whether it is a length of time, in nanoseconds.
     pub fn is_duration(self) -> bool {
         matches!(self, Measure::Mean | Measure::P50 | Measure::P95 | Measure::P99)
@@ -188,14 +251,44 @@ pub struct BesideCell {
     pub variant: String,
     /// The published value.
     pub published: Option<f64>,
-    /// The measured value.
+    /// The measured value, the median of repetitions.
     pub measured: Option<f64>,
+    /// The lowest and the highest of several repetitions; `None` with one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub range: Option<[f64; 2]>,
     /// The variant that its ratio is to; `None` where that is the first.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ratio_to: Option<String>,
-    /// Values chosen so that the measured value comes out as published; `None` without one. Such a cell proves nothing.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub fitted: Option<String>,
+    /// Standing of the measured value as evidence.
+    #[serde(default, skip_serializing_if = "Standing::is_free")]
+    pub standing: Standing,
+}
+
+/// Standing of a measured value as evidence that a system behaves as the published one did.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Standing {
+    /// It could have come out otherwise.
+    #[default]
+    Free,
+    /// It, or the value that its ratio is to, was made to come out as published by what is named here. It proves nothing.
+    Fitted(String),
+    /// It follows by arithmetic from what is named here, which was taken from the publication.
+    Given(String),
+    /// It is the named figure in another unit, and counts there.
+    Restated(String),
+}
+
+impl Standing {
+    /// True if the value could have come out otherwise.
+    pub fn is_free(&self) -> bool {
+        *self == Standing::Free
+    }
+
+    /// True if it was made to come out as published.
+    pub fn is_fitted(&self) -> bool {
+        matches!(self, Standing::Fitted(_))
+    }
 }
 
 #[cfg(test)]
@@ -211,6 +304,8 @@ mod tests {
             metric: None,
             values: Vec::new(),
             fitted: fitted.clone(),
+            given: Vec::new(),
+            restates: None,
             remark: String::new(),
         };
         let figures = vec![figure(Measure::Rate), figure(Measure::Mean)];

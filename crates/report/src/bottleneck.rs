@@ -2,7 +2,7 @@
 
 use narrows_diagnose::words::{InWords, limit_name, limit_text};
 use narrows_model::comparison::Outcome;
-use narrows_model::finding::Role;
+use narrows_model::finding::{FindingKind, Role};
 
 use crate::recurring::{self, VariantFindings};
 
@@ -13,6 +13,8 @@ pub(crate) struct Bottleneck<'a> {
     pub(crate) what: String,
     /// The same without figures, which differ from run to run: `throttling at docstore`.
     pub(crate) name: String,
+    /// Kind of the finding; `None` for a verdict.
+    pub(crate) kind: Option<FindingKind>,
 }
 
 /// One for each variant, in order.
@@ -28,6 +30,7 @@ fn of<'a>(variant: &VariantFindings<'a>, outcome: &Outcome) -> Bottleneck<'a> {
             variant: variant.variant,
             what: finding.title(),
             name: format!("{} at {}", finding.kind().id(), finding.resource),
+            kind: Some(finding.kind()),
         },
         None => of_limit(variant.variant, outcome),
     }
@@ -38,7 +41,8 @@ fn of_limit<'a>(variant: &'a str, outcome: &Outcome) -> Bottleneck<'a> {
     let trials = outcome.evidence.trials.iter().zip(&outcome.limits);
     let limit = trials.into_iter().find(|(trial, _)| trial.trial.variant == variant).map(|(_, limit)| limit);
     let name = limit.map_or_else(String::new, |limit| limit_name(&limit.verdict));
-    Bottleneck { variant, what: limit.map_or_else(String::new, |limit| limit_text(&limit.verdict)), name }
+    let what = limit.map_or_else(String::new, |limit| limit_text(&limit.verdict));
+    Bottleneck { variant, what, name, kind: None }
 }
 
 #[cfg(test)]

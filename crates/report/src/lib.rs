@@ -1,13 +1,14 @@
 //! Text, JSON, HTML and files for other programs: renderings of what a run found.
 //!
 //! Everything here turns model types into a `String` (or bytes, or a JSON value) and nothing else: no file is opened, nothing is
-//! printed, no clock is read, and no judgement is made. Counting, as of the lines of a chart, is layout:
+//! printed, no clock is read, and no judgement is made of a system: only whether it agrees with what was published. Counting, as of the lines of a chart, is layout:
 //! scenarios laid on top of each other, replicas summed, points thinned to what a screen can show.
 
 mod bottleneck;
 mod caveats;
 mod checked;
 pub mod ci;
+mod conclusions;
 pub mod export;
 mod figures;
 #[cfg(test)]

@@ -2,6 +2,7 @@
 
 use narrows_model::printable::is_obeyed;
 
+use crate::measures;
 use crate::section::{Align, Bars, Block, Card, Cell, Column, Face, Figure, Line, Phrase, Row, Section, Table};
 
 /// Text of a figure that is not known.
@@ -97,7 +98,7 @@ fn row(cells: impl Iterator<Item = String>) -> String {
 
 /// Whether the figures of pairs stand below each other with faces: an arrow has no room for small print.
 fn is_faced(table: &Table) -> bool {
-    let has_details = |figure: &Figure| !figure.small.is_empty() || figure.fitted.is_some();
+    let has_details = |figure: &Figure| !figure.small.is_empty() || !figure.standing.is_free();
     let cells = table.groups.iter().flat_map(|group| &group.rows).flat_map(|row| &row.cells);
     cells.into_iter().any(|cell| matches!(cell, Cell::Pair(first, second) if has_details(first) || has_details(second)))
 }
@@ -118,9 +119,10 @@ fn cell(cell: &Cell, is_faced: bool) -> String {
                 "" | UNKNOWN => None,
                 _ => Some(format!("{face}{}{face}", figure(one))),
             };
-            let fitted = [first, second].into_iter().find_map(|one| one.fitted.as_ref());
-            let fitted = fitted.map(|by| format!("*fitted:* {}", escaped(by)));
-            let lines = [faced(first, "*"), faced(second, "**"), fitted];
+            let standing = [first, second].into_iter().find_map(|one| measures::standing(&one.standing));
+            let standing = standing.map(|(word, by)| format!("*{word}:* {}", escaped(by)));
+            let range = Some(escaped(&second.range)).filter(|range| !range.is_empty());
+            let lines = [faced(first, "*"), faced(second, "**"), range, standing];
             lines.into_iter().flatten().collect::<Vec<_>>().join("<br>")
         }
     }

@@ -1,7 +1,7 @@
 //! Formats published figures and their measured counterparts, the same in text and page.
 
 use narrows_model::comparison::Outcome;
-use narrows_model::published::{Beside, BesideCell, Measure};
+use narrows_model::published::{Beside, BesideCell, Measure, Standing};
 use narrows_model::units;
 
 use crate::figures::number;
@@ -61,8 +61,17 @@ fn share(value: f64) -> String {
     format!("{percent:.decimals$} %")
 }
 
-/// True if a reader compares its ratio to the first variant rather than the value itself: machines differ, gains do not
-/// have to.
+/// Word for the standing of a measured figure, and what it rests on; `None` if it could have come out otherwise.
+pub(crate) fn standing(standing: &Standing) -> Option<(&'static str, &str)> {
+    match standing {
+        Standing::Free => None,
+        Standing::Fitted(by) => Some(("fitted", by)),
+        Standing::Given(by) => Some(("given", by)),
+        Standing::Restated(name) => Some(("same as", name)),
+    }
+}
+
+/// True if its ratio is shown beside the value.
 pub(crate) fn has_ratio(measure: Measure) -> bool {
     matches!(measure, Measure::Rate | Measure::Mean | Measure::Cpu | Measure::Memory | Measure::Metric)
 }

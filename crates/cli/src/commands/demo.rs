@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 
 use narrows_lab::experiment::{self, Experiment};
 use narrows_lab::run::Begin;
+use narrows_model::proof::REPEATS_MAX;
 use narrows_model::run::RunState;
 use narrows_system::{Demo, Length};
 
@@ -30,6 +31,9 @@ pub(crate) struct Arguments {
     /// List the demos and how long each takes
     #[arg(long)]
     list: bool,
+    /// Run each test this many times, in turn: figures are the medians [default: 1]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=i64::from(REPEATS_MAX)))]
+    repeat: Option<u32>,
     /// Also write the experiment file as ./NAME.yaml, to change and run again; it must not exist
     #[arg(long)]
     keep: bool,
@@ -82,7 +86,7 @@ fn one(arguments: &Arguments, demo: &Demo, out: Option<PathBuf>) -> Result<PathB
     let wanted = RunOptions {
         experiment: &experiment,
         variants: &variants,
-        repetitions: length.repetitions,
+        repetitions: arguments.repeat.unwrap_or(length.repetitions),
         time_scale,
         path: &path,
         begin: Begin::Fresh,
@@ -192,7 +196,7 @@ fn announce(demo: &Demo, experiment: &Experiment, arguments: &Arguments, variant
     let left_out: Vec<&str> =
         left_out.filter(|name| !variants.is_empty() && !variants.iter().any(|chosen| chosen == name)).collect();
     let tests = if variants.is_empty() { experiment.variants.len() } else { variants.len() };
-    let is_whole = arguments.variant.is_empty() && arguments.time_scale.is_none();
+    let is_whole = arguments.variant.is_empty() && arguments.time_scale.is_none() && arguments.repeat.is_none();
     let takes = match (is_whole, arguments.full) {
         (true, true) => format!("{}; ", demo.full.takes),
         (true, false) => format!("{}, or {} with `--full`; ", demo.short.takes, demo.full.takes),

@@ -1,65 +1,100 @@
 //! Published figures beside what was measured.
 //!
 //! A measured value is that of the operation the experiment names, or of the load, as its clients saw it, where it names none;
-//! nothing is scaled, and what was not measured stays empty. Counts are those of one repetition, because a published
-//! count is that of one run.
+//! nothing is scaled, and what was not measured stays empty. Of several repetitions it is the median.
 
-use narrows_model::comparison::{Comparison, ServiceSummary, VariantSummary};
-use narrows_model::evidence::RunEvidence;
+use narrows_model::comparison::{ServiceSummary, VariantSummary};
+use narrows_model::evidence::{RunEvidence, TrialEvidence};
 use narrows_model::operation::{CallSummary, OperationSummary};
-use narrows_model::published::{Beside, BesideCell, Measure, Notes, Published, PublishedFigure};
+use narrows_model::published::{Beside, BesideCell, Measure, Notes, Published, PublishedFigure, Standing};
 
 use crate::compare::metric;
+use crate::stats::median;
+
+/// A variant with each of its repetitions.
+struct Variant<'a> {
+    name: &'a str,
+    repetitions: Vec<(&'a TrialEvidence, VariantSummary)>,
+}
 
 /// One row per published figure, in its order; empty when the experiment names none. A metric that is neither published
 /// nor reported has no row.
-pub(crate) fn beside(notes: &Notes, run: &RunEvidence, comparison: &Comparison) -> Vec<Beside> {
+pub(crate) fn beside(notes: &Notes, run: &RunEvidence) -> Vec<Beside> {
     let Some(published) = &notes.published else { return Vec::new() };
-    let rows = published.figures.iter().map(|figure| row(published, figure, run, comparison));
+    let of_trial = |name, trial| (trial, super::summary(name, &[trial]));
+    let variants = super::variants(run).into_iter().map(|(name, trials)| Variant {
+        name,
+        repetitions: trials.into_iter().map(|trial| of_trial(name, trial)).collect(),
+    });
+    let variants: Vec<Variant<'_>> = variants.collect();
+    let rows = published.figures.iter().map(|figure| row(published, figure, run, &variants));
     rows.filter(|row| row.cells.iter().any(|cell| cell.published.is_some() || cell.measured.is_some())).collect()
 }
 
-fn row(published: &Published, figure: &PublishedFigure, run: &RunEvidence, comparison: &Comparison) -> Beside {
-    let cell = |variant: &VariantSummary| BesideCell {
-        variant: variant.variant.clone(),
-        published: of_variant(&figure.values, variant).copied(),
-        ratio_to: of_variant(&published.ratio_to, variant).cloned(),
-        fitted: of_variant(&figure.fitted, variant).cloned(),
-        measured: match &figure.metric {
-            Some(name) => metric::measured(run, name, &variant.variant),
-            None => measured(published, figure.measure, variant),
-        },
+fn row(published: &Published, figure: &PublishedFigure, run: &RunEvidence, variants: &[Variant<'_>]) -> Beside {
+    let cell = |variant: &Variant<'_>| {
+        let values = variant.repetitions.iter().filter_map(|(trial, summary)| match &figure.metric {
+            Some(name) => metric::measured(trial, name),
+            None => measured(published, figure.measure, summary),
+        });
+        let values: Vec<f64> = values.collect();
+        let range = [values.iter().copied().reduce(f64::min), values.iter().copied().reduce(f64::max)];
+        BesideCell {
+            variant: variant.name.to_owned(),
+            published: of_variant(&figure.values, variant.name).copied(),
+            ratio_to: of_variant(&published.ratio_to, variant.name).cloned(),
+            standing: standing(published, figure, variant.name, variants),
+            range: range[0].zip(range[1]).filter(|_| values.len() > 1).map(|(low, high)| [low, high]),
+            measured: median(values),
+        }
     };
-    let cells = comparison.variants.iter().map(cell).collect();
+    let cells = variants.iter().map(cell).collect();
     let metric = figure.metric.as_ref().map(|name| metric::titled(run, name));
     Beside { measure: figure.measure, metric, cells, remark: figure.remark.clone() }
 }
 
-fn of_variant<'a, T>(values: &'a [(String, T)], variant: &VariantSummary) -> Option<&'a T> {
-    values.iter().find(|(name, _)| *name == variant.variant).map(|(_, value)| value)
+fn of_variant<'a, T>(values: &'a [(String, T)], variant: &str) -> Option<&'a T> {
+    values.iter().find(|(name, _)| name == variant).map(|(_, value)| value)
 }
 
-fn measured(published: &Published, measure: Measure, variant: &VariantSummary) -> Option<f64> {
-    if variant.repetitions == 0 {
-        return None;
+/// Standing of a variant's measured value. A ratio to a fitted value is fitted.
+fn standing(published: &Published, figure: &PublishedFigure, variant: &str, variants: &[Variant<'_>]) -> Standing {
+    let fitted = |variant: &str| of_variant(&figure.fitted, variant);
+    if let Some(by) = fitted(variant) {
+        return Standing::Fitted(by.clone());
     }
+    if let Some(by) = of_variant(&figure.given, variant) {
+        return Standing::Given(by.clone());
+    }
+    if let Some(name) = &figure.restates {
+        return Standing::Restated(name.clone());
+    }
+    let named = of_variant(&published.ratio_to, variant).map(String::as_str);
+    let base = named.or(variants.first().map(|first| first.name)).filter(|_| figure.measure.is_compared_by_ratio());
+    match base.and_then(|base| Some((base, fitted(base)?))) {
+        Some((base, by)) => Standing::Fitted(format!("{by} of {base}")),
+        None => Standing::Free,
+    }
+}
+
+/// A figure of one repetition.
+fn measured(published: &Published, measure: Measure, repetition: &VariantSummary) -> Option<f64> {
     let is_of_load = matches!(
         measure,
         Measure::Rate | Measure::Requests | Measure::Failed | Measure::ErrorRate | Measure::Cpu | Measure::Memory
     );
     if is_of_load || published.operation.is_none() {
-        return of_load(measure, variant);
+        return of_load(measure, repetition);
     }
-    of_operation(measure, operation(published, variant)?, variant.repetitions)
+    of_operation(measure, operation(published, repetition)?)
 }
 
 /// Figures of all requests of the load; `None` for what only an operation has.
 fn of_load(measure: Measure, variant: &VariantSummary) -> Option<f64> {
-    let once = |count: u64| count as f64 / f64::from(variant.repetitions);
     match measure {
         Measure::Rate => variant.rate,
-        Measure::Requests => Some(once(variant.requests)),
-        Measure::Failed => Some(once(variant.errors)),
+        Measure::Requests => Some(variant.requests as f64),
+        Measure::Failed => Some(variant.errors as f64),
         Measure::ErrorRate => Some(variant.error_rate),
         Measure::Mean => variant.mean_ns,
         Measure::P50 => variant.p50_ns,
@@ -67,7 +102,7 @@ fn of_load(measure: Measure, variant: &VariantSummary) -> Option<f64> {
         Measure::P99 => variant.p99_ns,
         Measure::Cpu => sum(variant, |service| Some(service.cpu_mean)),
         Measure::Memory => sum(variant, |service| service.memory_pss_mean.or(Some(service.memory_mean))),
-        Measure::Completed => Some(once(variant.requests.saturating_sub(variant.errors))),
+        Measure::Completed => Some(variant.requests.saturating_sub(variant.errors) as f64),
         Measure::Throttled
         | Measure::CallsPerOperation
         | Measure::AttemptsPerOperation
@@ -81,8 +116,7 @@ fn sum(variant: &VariantSummary, of: fn(&ServiceSummary) -> Option<f64>) -> Opti
     variant.services.iter().filter_map(of).reduce(|a, b| a + b)
 }
 
-fn of_operation(measure: Measure, operation: &OperationSummary, repetitions: u32) -> Option<f64> {
-    let once = |count: f64| count / f64::from(repetitions);
+fn of_operation(measure: Measure, operation: &OperationSummary) -> Option<f64> {
     let of_store = || operation.calls.iter().filter(|call| call.is_database);
     let sum = |value: fn(&CallSummary) -> f64| of_store().map(value).sum::<f64>();
     match measure {
@@ -97,8 +131,8 @@ fn of_operation(measure: Measure, operation: &OperationSummary, repetitions: u32
         Measure::P50 => operation.if_completed(operation.p50_ns),
         Measure::P95 => operation.if_completed(operation.p95_ns),
         Measure::P99 => operation.if_completed(operation.p99_ns),
-        Measure::Completed => Some(once(operation.completed)),
-        Measure::Throttled => Some(once(sum(|call| call.throttled))),
+        Measure::Completed => Some(operation.completed),
+        Measure::Throttled => Some(sum(|call| call.throttled)),
         Measure::CallsPerOperation => Some(sum(|call| call.succeeded_per_operation)),
         Measure::AttemptsPerOperation => Some(sum(|call| call.attempts_per_operation)),
         Measure::ChargePerOperation => of_store().filter_map(|call| call.charge_per_operation).reduce(|a, b| a + b),
@@ -119,8 +153,6 @@ mod tests {
     use narrows_testkit::trial::{Load, TrialBuilder, run_of_trials};
 
     use super::*;
-    use crate::compare;
-    use crate::thresholds::Thresholds;
 
     fn trial(variant: &str, repetition: u32, attempts: (f64, f64)) -> TrialEvidence {
         let mut utilization = operation("drones", "GET /utilization", 10, 20.0, 500.0);
@@ -135,6 +167,8 @@ mod tests {
             metric: None,
             values: vec![("a".to_owned(), value)],
             fitted: Vec::new(),
+            given: Vec::new(),
+            restates: None,
             remark: "Elsewhere.".into(),
         };
         let published = Published {
@@ -142,6 +176,7 @@ mod tests {
             service: Some("drones".into()),
             operation: operation.map(str::to_owned),
             found: String::new(),
+            conclusions: Vec::new(),
             ratio_to: vec![("b".to_owned(), "a".to_owned())],
             figures: Measure::ALL.map(|measure| figure(measure, 7.0)).into(),
         };
@@ -152,7 +187,7 @@ mod tests {
     fn every_measure_finds_its_value() {
         let run =
             run_of_trials([trial("a", 1, (180.0, 20.0)), trial("a", 2, (180.0, 40.0)), trial("b", 1, (20.0, 0.0))]);
-        let rows = beside(&notes(Some("GET /utilization")), &run, &compare(&run, &Thresholds::default()));
+        let rows = beside(&notes(Some("GET /utilization")), &run);
         let value = |measure: Measure, at: usize| {
             let cell = &rows.iter().find(|row| row.measure == measure).unwrap().cells[at];
             (cell.published, cell.measured)
@@ -173,12 +208,42 @@ mod tests {
         }
         assert!(value(Measure::P99, 0).1.is_some_and(|p99| (p99 / 500e6 - 1.0).abs() < 0.01));
         assert_eq!((rows.len(), rows[0].remark.as_str()), (Measure::ALL.len(), "Elsewhere."));
+        let throttled = rows.iter().find(|row| row.measure == Measure::Throttled).unwrap();
+        assert_eq!((throttled.cells[0].range, throttled.cells[1].range), (Some([200.0, 400.0]), None));
+    }
+
+    #[test]
+    fn a_ratio_to_a_fitted_value_is_fitted_and_what_is_given_or_restated_is_not_free() {
+        let run = run_of_trials(["a", "b", "c"].map(|variant| trial(variant, 1, (180.0, 20.0))));
+        let mut notes = notes(None);
+        for figure in notes.published.iter_mut().flat_map(|published| &mut published.figures) {
+            match figure.measure {
+                Measure::Mean | Measure::Requests => figure.fitted = vec![("a".into(), "cpus".into())],
+                Measure::P50 => figure.given = vec![("c".into(), "partitions".into())],
+                Measure::P95 => figure.restates = Some("p50".into()),
+                _ => {}
+            }
+        }
+        let rows = beside(&notes, &run);
+        let standings = |measure| {
+            let row = rows.iter().find(|row| row.measure == measure).unwrap();
+            row.cells.iter().map(|cell| cell.standing.clone()).collect::<Vec<_>>()
+        };
+        let fitted = |by: &str| Standing::Fitted(by.to_owned());
+        assert_eq!(standings(Measure::Mean), [fitted("cpus"), fitted("cpus of a"), fitted("cpus of a")]);
+        assert_eq!(
+            standings(Measure::Requests),
+            [fitted("cpus"), Standing::Free, Standing::Free],
+            "counts have no base"
+        );
+        assert_eq!(standings(Measure::P50), [Standing::Free, Standing::Free, Standing::Given("partitions".into())]);
+        assert!(standings(Measure::P95).iter().all(|one| *one == Standing::Restated("p50".into())));
     }
 
     #[test]
     fn without_an_operation_it_is_the_load() {
         let run = run_of_trials([trial("a", 1, (180.0, 20.0)), trial("a", 2, (180.0, 20.0))]);
-        let rows = beside(&notes(None), &run, &compare(&run, &Thresholds::default()));
+        let rows = beside(&notes(None), &run);
         let value = |measure| rows.iter().find(|row| row.measure == measure).unwrap().cells[0].measured;
         let mean = value(Measure::Mean).unwrap();
         assert!((mean / 510e6 - 1.0).abs() < 0.01, "{mean}");
@@ -188,17 +253,16 @@ mod tests {
     #[test]
     fn what_was_not_measured_stays_empty() {
         let run = run_of_trials([trial("a", 1, (180.0, 20.0))]);
-        let comparison = compare(&run, &Thresholds::default());
-        let rows = beside(&notes(Some("GET /other")), &run, &comparison);
+        let rows = beside(&notes(Some("GET /other")), &run);
         let measured: Vec<Option<f64>> = rows.iter().map(|row| row.cells[0].measured).collect();
         assert_eq!(measured[..4], [Some(20.0), Some(200.0), Some(0.0), Some(0.0)]);
         assert_eq!(measured[4..], [None; 12]);
-        assert_eq!(beside(&Notes::default(), &run, &comparison), []);
+        assert_eq!(beside(&Notes::default(), &run), []);
         let mut neither = notes(None);
         for figure in neither.published.iter_mut().flat_map(|published| &mut published.figures) {
             figure.metric = Some("cache.hit_ratio".to_owned());
             figure.values.clear();
         }
-        assert_eq!(beside(&neither, &run, &comparison), []);
+        assert_eq!(beside(&neither, &run), []);
     }
 }

@@ -1,6 +1,6 @@
-//! The value that a metric of a service had in a variant, for published figures of one.
+//! The value that a metric of a service had in a trial, for published figures of one.
 //!
-//! It is the median of its points from the beginning of the load to its end, over all repetitions and services; the
+//! It is the median of its points from the beginning of the load to its end, over all services; the
 //! value of a gauge that is reported again and again therefore counts by how long it held.
 
 use narrows_model::evidence::{RunEvidence, TrialEvidence, Usage};
@@ -16,11 +16,9 @@ pub(crate) fn titled(run: &RunEvidence, name: &str) -> String {
     }
 }
 
-/// The median of a metric in a variant; `None` if no service reported it under load.
-pub(crate) fn measured(run: &RunEvidence, name: &str, variant: &str) -> Option<f64> {
-    let trials = run.trials.iter().filter(|trial| trial.trial.variant == variant);
-    let values: Vec<f64> = trials.flat_map(|trial| under_load(trial, name)).collect();
-    let usage = Usage::from_values(values);
+/// The median of a metric in a trial; `None` if no service reported it under load.
+pub(crate) fn measured(trial: &TrialEvidence, name: &str) -> Option<f64> {
+    let usage = Usage::from_values(under_load(trial, name).collect());
     (usage.points > 0).then_some(usage.p50)
 }
 
@@ -54,11 +52,10 @@ mod tests {
     }
 
     #[test]
-    fn it_is_the_median_over_repetitions_without_warm_up() {
-        let run = run_of_trials([trial("a", 1, 5.0), trial("a", 2, 6.0), trial("a", 3, 70.0), trial("b", 1, 1.0)]);
-        assert_eq!(measured(&run, "hello.time", "a"), Some(6.0));
-        assert_eq!(measured(&run, "hello.time", "b"), Some(1.0));
-        assert_eq!((measured(&run, "hello.time", "c"), measured(&run, "hello.events", "a")), (None, None));
+    fn it_is_the_median_without_warm_up() {
+        let trial = trial("a", 1, 5.0);
+        assert_eq!(measured(&trial, "hello.time"), Some(5.0));
+        assert_eq!(measured(&trial, "hello.events"), None);
     }
 
     #[test]

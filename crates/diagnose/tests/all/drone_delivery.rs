@@ -169,6 +169,8 @@ fn outcome() -> Outcome {
         metric: None,
         values: vec![("test-1".into(), 11.0)],
         fitted: vec![("test-1".into(), "store_delay_ms".into())],
+        given: Vec::new(),
+        restates: None,
         remark: String::new(),
     };
     let published = Published {
@@ -178,6 +180,7 @@ fn outcome() -> Outcome {
         operation: Some(OPERATION.into()),
         found: String::new(),
         figures: vec![figure],
+        conclusions: Vec::new(),
     };
     conclude(
         run_of_trials(trials),

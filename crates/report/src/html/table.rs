@@ -4,6 +4,7 @@ use maud::{Markup, html};
 
 use super::blocks::{class, inline};
 use super::cut;
+use crate::measures;
 use crate::section::{Align, Cell, Column, Figure, Group, Row, Table};
 
 /// A table with this many cells in a row takes the whole width.
@@ -116,7 +117,7 @@ fn figure(one: &Figure) -> Markup {
     }
 }
 
-/// Small print, bars and the fitted parameter.
+/// Small print, bars and the standing.
 fn details(one: &Figure) -> Markup {
     html! {
         @if let Some(share) = one.bar { span.bar { i style=(format!("width:{:.1}%", share * 100.0)) {} } }
@@ -128,6 +129,9 @@ fn details(one: &Figure) -> Markup {
             }
         }
         @if !one.small.is_empty() { " " small { (one.small) } }
-        @if let Some(by) = &one.fitted { small.fitted { "fitted: " (cut(by, TEXT_CHARS_MAX)) } }
+        @if !one.range.is_empty() { " " small { (one.range) } }
+        @if let Some((word, by)) = measures::standing(&one.standing) {
+            small.standing { (word) ": " (cut(by, TEXT_CHARS_MAX)) }
+        }
     }
 }

@@ -1,14 +1,14 @@
 //! Which figures agree with what was published. Machines differ, so a figure that has a ratio to another variant is
 //! compared by that; what a request costs is compared as it is; counts grow with the length of a run and are not compared.
 
-use narrows_model::published::{Beside, BesideCell, Measure};
+use narrows_model::published::{Beside, BesideCell};
 
 use crate::measures;
 
 /// Maximum deviation of a measured figure from the published one, as a share of it.
 const TOLERANCE: f64 = 0.2;
 
-/// Number of agreeing figures to which nothing was fitted.
+/// Number of agreeing figures among those that could have come out otherwise.
 #[derive(Default)]
 pub(super) struct Agreement {
     /// Figures within 20 % of what was published.
@@ -21,7 +21,7 @@ impl Agreement {
     pub(super) fn new(rows: &[Beside]) -> Self {
         let mut agreement = Self::default();
         for row in rows {
-            for (index, cell) in row.cells.iter().enumerate().filter(|(_, cell)| cell.fitted.is_none()) {
+            for (index, cell) in row.cells.iter().enumerate().filter(|(_, cell)| cell.standing.is_free()) {
                 let Some((published, measured, shown)) = compared(row, index, cell) else { continue };
                 if (measured / published - 1.0).abs() <= TOLERANCE {
                     agreement.within += 1;
@@ -39,14 +39,11 @@ type Shown = fn(f64) -> String;
 
 /// The compared value of a cell, and its format.
 fn compared(row: &Beside, index: usize, cell: &BesideCell) -> Option<(f64, f64, Shown)> {
-    let is_cost =
-        matches!(row.measure, Measure::CallsPerOperation | Measure::AttemptsPerOperation | Measure::ChargePerOperation);
-    if is_cost {
+    if row.measure.is_per_operation() {
         let (published, measured) = (cell.published?, cell.measured?);
         return (published > 0.0).then_some((published, measured, crate::figures::number));
     }
-    let is_ratio = measures::has_ratio(row.measure) || row.measure.is_duration();
-    let base = measures::base(row, index).filter(|_| is_ratio)?;
+    let base = measures::base(row, index).filter(|_| row.measure.is_compared_by_ratio())?;
     let ratio = |of: fn(&BesideCell) -> Option<f64>| {
         let ratio = of(cell)? / of(base)?;
         (ratio.is_finite() && ratio > 0.0).then_some(ratio)
@@ -58,6 +55,8 @@ fn compared(row: &Beside, index: usize, cell: &BesideCell) -> Option<(f64, f64, 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use narrows_model::published::Standing;
+
     use crate::fixture::drones;
 
     #[test]
@@ -76,7 +75,7 @@ mod tests {
             ]
         );
         assert_eq!(agreement.outside[0][1..], ["×1.21".to_owned(), "×1.73".to_owned()]);
-        rows[0].cells[1].fitted = Some("delay".to_owned());
+        rows[0].cells[1].standing = Standing::Fitted("delay".to_owned());
         assert_eq!(named(&Agreement::new(&rows)).len(), 3);
     }
 }

@@ -9,6 +9,7 @@ use narrows_model::prediction::Scored;
 
 use self::agreement::Agreement;
 use crate::bottleneck::bottlenecks;
+use crate::conclusions;
 use crate::figures::{self, instant, plural};
 use crate::html::{document, inline};
 use crate::section::{Block, Cell, Column, Figure, Medium, Phrase, Row, Section, SmallPrint, Table, Tone};
@@ -58,7 +59,12 @@ fn marks() -> Phrase {
         .strong("measured")
         .plain(" one (bold). A measured figure that is marked ")
         .slanted("fitted")
-        .plain(" was made to come out: the parameter that it names was chosen for it, so it proves nothing. Ratios are to the ")
+        .plain(" was made to come out, or its ratio is to one that was: the parameter that it names was chosen for it, so it \
+                proves nothing. One that is marked ")
+        .slanted("given")
+        .plain(" follows by arithmetic from what was published, and ")
+        .slanted("same as")
+        .plain(" names the figure that a row has in another unit. Ratios are to the ")
         .plain("first variant, except where another one is named. ")
         .code("narrows sensitivity")
         .plain(" shows what they do when a fitted parameter is 20 % lower or higher.")
@@ -80,14 +86,19 @@ fn machine(outcomes: &[Outcome]) -> String {
 fn summary(outcomes: &[Outcome]) -> Table {
     let columns = vec![
         Column::left("system"),
-        Column::right("figures that nothing was fitted to"),
+        Column::right("published conclusions"),
+        Column::right("that come back"),
+        Column::right("figures that could have come out otherwise"),
         Column::right("within 20 % of the published"),
     ];
     let row = |outcome: &Outcome| {
         let agreement = Agreement::new(&outcome.beside);
         let all = agreement.within + agreement.outside.len();
         let name = Figure { is_link: true, ..Figure::new(&outcome.evidence.run.experiment) };
-        Row::new([name, Figure::new(all.to_string()), Figure::new(agreement.within.to_string())])
+        let judged = conclusions::judged(outcome);
+        let come_back = judged.iter().filter(|one| one.comes_back == Some(true)).count();
+        let counts = [judged.len(), come_back, all, agreement.within].map(|count| Figure::new(count.to_string()));
+        Row::new(std::iter::once(name).chain(counts))
     };
     Table::new(columns, outcomes.iter().map(row).collect())
 }
@@ -106,6 +117,7 @@ fn system(outcome: &Outcome) -> Section {
     let team = outcome.notes.published.as_ref().map(|published| &published.found).filter(|found| !found.is_empty());
     let team = team.map(|found| Phrase::from(format!("The team found: {found}")));
     blocks.extend(team.map(|found| Block::Paragraph(found, Tone::Plain)));
+    blocks.extend(conclusions::table(outcome).map(Block::Table));
     let found = bottlenecks(outcome).into_iter().map(|one| Row::new([one.variant.to_owned(), one.what]));
     let columns = vec![Column::left("variant"), Column::left("Narrows found")];
     blocks.push(Block::Table(Table::new(columns, found.collect())));
@@ -179,7 +191,7 @@ mod tests {
 
     #[test]
     fn published_measured_and_fitted_are_told_apart() {
-        let page = written(|outcome| outcome.beside[0].cells[1].fitted = Some("store_delay".to_owned()));
+        let page = written(|outcome| outcome.beside[0].cells[1].standing = Standing::Fitted("store_delay".to_owned()));
         assert!(page.starts_with("# Published and measured\n\nMade by `narrows demo --all`;"), "{page}");
         let row = "| throughput | *19.0/s*<br>**26.0/s** | *23.0/s (×1.21)*<br>**45.0/s (×1.73)**<br>*fitted:* store\\_delay |";
         assert!(page.contains(row), "{page}");
@@ -198,12 +210,12 @@ mod tests {
     #[test]
     fn the_page_marks_what_was_fitted_and_escapes_what_experiments_say() {
         let mut outcome = drones::outcome();
-        outcome.beside[0].cells[1].fitted = Some("<delay>".to_owned());
+        outcome.beside[0].cells[1].standing = Standing::Fitted("<delay>".to_owned());
         let page = html(&Source { outcomes: &[outcome], command: "narrows demo --all" });
         assert!(page.starts_with("<!DOCTYPE html>") && page.ends_with("</html>\n"));
         assert!(
             page.contains(
-                "<b>45.0/s</b> <small>×1.73</small><small class=\"fitted\">fitted: &lt;delay&gt;</small></td>"
+                "<b>45.0/s</b> <small>×1.73</small><small class=\"standing\">fitted: &lt;delay&gt;</small></td>"
             ),
             "{page}"
         );

@@ -1,5 +1,7 @@
 //! Tables: named columns, rows in groups, and cells with one figure or a pair of them.
 
+use narrows_model::published::Standing;
+
 use super::{Phrase, Tone};
 
 /// A table.
@@ -130,8 +132,10 @@ pub(crate) struct Figure {
     pub(crate) parts: Vec<(&'static str, f64, String)>,
     /// More of it, on hover.
     pub(crate) hover: String,
-    /// The parameter that was chosen to reproduce it.
-    pub(crate) fitted: Option<String>,
+    /// The lowest and the highest of repetitions, for pages and Markdown; empty without any.
+    pub(crate) range: String,
+    /// Standing of a measured figure as evidence.
+    pub(crate) standing: Standing,
 }
 
 impl Table {

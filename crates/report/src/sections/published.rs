@@ -1,9 +1,10 @@
 //! Published figures beside the measured ones.
 
 use narrows_model::comparison::Outcome;
-use narrows_model::published::{Beside, BesideCell};
+use narrows_model::published::{Beside, BesideCell, Standing};
 
 use super::Context;
+use crate::conclusions;
 use crate::html::pairs;
 use crate::measures;
 use crate::section::{Block, Cell, Column, Figure, Medium, Phrase, Row, Section, SmallPrint, Table};
@@ -53,6 +54,7 @@ fn with_remarks(context: &Context<'_>) -> Section {
         Some(name) => lead.plain(": this run. Durations and calls are those of ").strong(name).plain("."),
     };
     let mut blocks = vec![Block::Note(lead)];
+    blocks.extend(conclusions::table(outcome).map(Block::Table));
     match context.medium {
         Medium::Page => blocks.push(Block::Table(table(outcome))),
         Medium::Terminal => blocks.push(Block::Table(in_terminal(outcome))),
@@ -101,8 +103,12 @@ fn cell(row: &Beside, at: usize) -> Cell {
         Figure::new(measures::value(row.measure, row.cells.get(at).and_then(of))).small(ratio.unwrap_or_default())
     };
     let measured = figure(|cell| cell.measured);
-    let fitted = row.cells.get(at).and_then(|cell| cell.fitted.clone());
-    Cell::Pair(figure(|cell| cell.published), Figure { fitted, ..measured })
+    let standing = row.cells.get(at).map_or_else(Standing::default, |cell| cell.standing.clone());
+    let range = row.cells.get(at).and_then(|cell| cell.range).map_or_else(String::new, |[low, high]| {
+        let [low, high] = [low, high].map(|bound| measures::value(row.measure, Some(bound)));
+        format!("{low} to {high}")
+    });
+    Cell::Pair(figure(|cell| cell.published), Figure { standing, range, ..measured })
 }
 
 #[cfg(test)]
@@ -165,11 +171,11 @@ mod tests {
     #[test]
     fn fitted_figures_are_marked() {
         let mut outcome = drones::outcome();
-        outcome.beside[0].cells[1].fitted = Some("store_delay_ms".to_owned());
+        outcome.beside[0].cells[1].standing = Standing::Fitted("store_delay_ms".to_owned());
         let text = in_terminal(section, &outcome, 200);
         assert!(text.contains("23.0/s → 45.0/s*"), "{text}");
         assert!(text.ends_with("* made to come out by what was chosen for it: store_delay_ms\n"), "{text}");
-        assert!(in_page(section, &outcome).contains("<small class=\"fitted\">fitted: store_delay_ms</small></td>"));
+        assert!(in_page(section, &outcome).contains("<small class=\"standing\">fitted: store_delay_ms</small></td>"));
     }
 
     #[test]

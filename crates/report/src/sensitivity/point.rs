@@ -38,7 +38,7 @@ fn published(rows: &[Beside]) -> Vec<PointFigure> {
     let figure = |row: &Beside| PointFigure {
         name: measures::name(row),
         values: row.cells.iter().map(|cell| cell.measured).collect(),
-        fitted: row.cells.iter().map(|cell| cell.fitted.is_some()).collect(),
+        fitted: row.cells.iter().map(|cell| cell.standing.is_fitted()).collect(),
         bases: (0..row.cells.len()).map(|at| measures::base_at(row, at).unwrap_or(0)).collect(),
     };
     rows.iter().filter(is_compared).map(figure).collect()
@@ -63,7 +63,7 @@ mod tests {
     #[test]
     fn published_figures_are_compared_except_counts() {
         let mut outcome = drones::outcome();
-        outcome.beside[1].cells[2].fitted = Some("store_delay_ms".to_owned());
+        outcome.beside[1].cells[2].standing = Standing::Fitted("store_delay_ms".to_owned());
         let point = point(&outcome);
         let names: Vec<&str> = point.figures.iter().map(|figure| figure.name.as_str()).collect();
         assert_eq!(names, ["throughput", "mean duration", "calls per operation", "RU per operation"]);

@@ -2,7 +2,10 @@
 //!
 //! A table too wide first loses the columns that it can spare. Then it is continued below, or its cells are broken.
 
+use std::collections::{BTreeMap, BTreeSet};
+
 use comfy_table::{Cell as GridCell, CellAlignment, ContentArrangement, LineStyle, Table as GridTable, presets};
+use narrows_model::published::Standing;
 
 use super::Color;
 use super::paint::{Paint, clean, hanging, wrap};
@@ -37,7 +40,7 @@ pub(super) fn table(table: &Table, paint: Paint, width: usize) -> String {
         out += &dim(&format!("{} more rows in the page and the JSON", grid.more), paint, width);
     }
     out += &remarks(table, paint, width);
-    out + &fitted(table, paint, width)
+    out + &standings(table, paint, width)
 }
 
 /// Colours the marks for kept and missed.
@@ -54,20 +57,31 @@ fn remarks(table: &Table, paint: Paint, width: usize) -> String {
     rows.map(line).collect()
 }
 
-/// The parameters that were fitted to reproduce the marked figures; empty if there are none.
-fn fitted(table: &Table, paint: Paint, width: usize) -> String {
+/// Meaning of the marks behind figures, a line each; empty if no figure has one.
+fn standings(table: &Table, paint: Paint, width: usize) -> String {
     let cells = table.groups.iter().flat_map(|group| &group.rows).flat_map(|row| &row.cells);
     let figures = cells.flat_map(|cell| match cell {
         Cell::One(figure) => vec![figure],
         Cell::Pair(first, second) => vec![first, second],
     });
-    let mut by: Vec<&str> = figures.filter_map(|figure| figure.fitted.as_deref()).collect();
-    by.sort_unstable();
-    by.dedup();
-    if by.is_empty() {
-        return String::new();
+    let mut lines = BTreeMap::<&str, BTreeSet<&str>>::new();
+    for (_, line, by) in figures.filter_map(|figure| standing(&figure.standing)) {
+        lines.entry(line).or_default().insert(by);
     }
-    dim(&format!("* made to come out by what was chosen for it: {}", by.join(", ")), paint, width)
+    let line = |(line, by): (&str, BTreeSet<&str>)| {
+        dim(&format!("{line}: {}", by.into_iter().collect::<Vec<_>>().join(", ")), paint, width)
+    };
+    lines.into_iter().map(line).collect()
+}
+
+/// Mark of a figure's standing, the line that explains it, and what the figure rests on.
+fn standing(standing: &Standing) -> Option<(&'static str, &'static str, &str)> {
+    match standing {
+        Standing::Free => None,
+        Standing::Fitted(by) => Some(("*", "* made to come out by what was chosen for it", by)),
+        Standing::Given(by) => Some(("†", "† follows by arithmetic from what was published", by)),
+        Standing::Restated(name) => Some(("‡", "‡ in another unit", name)),
+    }
 }
 
 fn bold(text: &str, paint: Paint, width: usize) -> String {
@@ -222,7 +236,7 @@ fn cell_text(cell: &Cell, small: &SmallPrint) -> String {
 }
 
 fn figure_text(figure: &Figure, small: &SmallPrint) -> String {
-    let mark = if figure.fitted.is_some() { "*" } else { "" };
+    let mark = standing(&figure.standing).map_or("", |(mark, ..)| mark);
     let text = format!("{}{mark}", clean(&figure.text));
     if *small == SmallPrint::Behind && !figure.small.is_empty() {
         return format!("{text} ({})", clean(&figure.small));

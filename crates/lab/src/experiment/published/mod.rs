@@ -3,20 +3,23 @@
 //! The grammar judges their form; here it is judged that services, variants and parameters exist, that no measure is given
 //! twice, and that what only an operation has is said of one. Reading is lenient, because run files carry texts that may come from elsewhere: what does not read is left out.
 
+mod conclusions;
+
 use std::time::Duration;
 
 use narrows_model::published::{Measure, Notes, ParameterNote, Published, PublishedFigure, chosen};
 use serde_json::json;
 
-use super::document::at::At;
-use super::error::{Problem, Report};
-use super::grammar::key::{Key, Value, literal, optional, required};
-use super::grammar::kind::{self, AS_TEXT, Simple, no_hint};
-use super::grammar::shape::{Branch, Field, Map, NamedMap, Shape, TaggedMap};
-use super::grammar::values::{AMOUNT, MANY, TEXT};
-use super::language::Language;
-use super::placeholders::names::Names;
-use super::variants::{self, PARAMETERS, REASON, VARIANTS, Variant, parameter};
+use self::conclusions::CONCLUSIONS;
+use crate::experiment::document::at::At;
+use crate::experiment::error::{Problem, Report};
+use crate::experiment::grammar::key::{Key, Value, literal, optional, required};
+use crate::experiment::grammar::kind::{self, AS_TEXT, Simple, no_hint};
+use crate::experiment::grammar::shape::{Branch, Field, Map, NamedMap, Shape, TaggedMap};
+use crate::experiment::grammar::values::{AMOUNT, MANY, TEXT};
+use crate::experiment::language::Language;
+use crate::experiment::placeholders::names::Names;
+use crate::experiment::variants::{self, PARAMETERS, REASON, VARIANTS, Variant, parameter};
 
 /// A service's name, a space, and the name of its spans.
 static OPERATION_TEXT: Simple<(String, String)> = Simple {
@@ -62,7 +65,8 @@ const RATIO_TO: Field = optional(
     "By variant, the variant that its ratios are to. Those of the others are to the first variant.",
 );
 
-const PUBLISHED_SHAPE: Shape = Shape::Map(Map::new(&[SOURCE.field, OPERATION.field, FOUND.field, RATIO_TO, FIGURES]));
+const PUBLISHED_SHAPE: Shape =
+    Shape::Map(Map::new(&[SOURCE.field, OPERATION.field, FOUND.field, RATIO_TO, FIGURES, CONCLUSIONS]));
 
 pub(super) const PUBLISHED: Field =
     optional("published", PUBLISHED_SHAPE, "Figures published elsewhere, shown beside the measured ones.");
@@ -82,6 +86,19 @@ const FITTED: Field = optional(
     "By variant, what was chosen so that the measured value comes out as published: parameters, separated by commas, or \
      a few words. A single word must be a parameter. Reports mark these cells, which prove nothing, and `narrows \
      sensitivity` scales the parameters.",
+);
+
+const GIVEN: Field = optional(
+    "given",
+    by_variant(&TEXT.shape()),
+    "By variant, what was published too and gives the measured value by arithmetic, such as a number of partitions. \
+     Reports mark these cells, and do not count them as agreement.",
+);
+
+const RESTATES: Key<String> = Key::optional(
+    "restates",
+    TEXT,
+    "The measure, or the metric, that this figure has in another unit. It is shown, and counts once.",
 );
 
 const METRIC: Key<String> = Key::required("metric", TEXT, "The name of a metric that a service reports.");
@@ -108,7 +125,7 @@ const OF_METRIC: Field = optional(
 /// Measures that are lengths of time, amounts of memory and numbers, as [`Measure`] has them.
 static FIGURE: Shape = Shape::Tagged(TaggedMap {
     tag: &MEASURE.field,
-    common: &[REMARK.field, FITTED],
+    common: &[REMARK.field, FITTED, GIVEN, RESTATES.field],
     rules: &[],
     branches: &[
         figure_of("rate", &[NUMBERS]),
@@ -164,7 +181,8 @@ fn published(at: At<'_>) -> Option<Published> {
     let figures: Vec<PublishedFigure> = figures.iter().flat_map(At::items).filter_map(figure).collect();
     let found = at.read(&FOUND).unwrap_or_default();
     let ratio_to = texts(at.get(&RATIO_TO));
-    Some(Published { source: at.read(&SOURCE)?, service, operation, found, ratio_to, figures })
+    let conclusions = conclusions::conclusions(at);
+    Some(Published { source: at.read(&SOURCE)?, service, operation, found, ratio_to, figures, conclusions })
 }
 
 fn figure(at: At<'_>) -> Option<PublishedFigure> {
@@ -174,8 +192,9 @@ fn figure(at: At<'_>) -> Option<PublishedFigure> {
     let values = values.filter_map(|(variant, at)| Some((variant.to_owned(), value(measure, at)?)));
     let metric = (measure == Measure::Metric).then(|| at.read(&METRIC)).flatten();
     let remark = at.read(&REMARK).unwrap_or_default();
-    let fitted = texts(at.get(&FITTED));
-    Some(PublishedFigure { measure, metric, values: values.collect(), fitted, remark })
+    let [fitted, given] = [&FITTED, &GIVEN].map(|key| texts(at.get(key)));
+    let restates = at.read(&RESTATES);
+    Some(PublishedFigure { measure, metric, values: values.collect(), fitted, given, restates, remark })
 }
 
 /// Variants and their texts.
@@ -205,13 +224,15 @@ pub(super) fn check(root: At<'_>, language: Language, variants: &[Variant], repo
     check_service(section, &names, report);
     let known = known_variants(root, language, variants);
     check_bases(section, known.as_deref(), report);
+    conclusions::check(section, known.as_deref(), report);
     let mut lines: Vec<(String, usize)> = Vec::new();
     for at in section.get(&FIGURES).iter().flat_map(At::items) {
         check_repetition(at, &mut lines, report);
         check_subject(at, section, report);
         check_fitted(at, &names, report);
+        check_restated(at, section, report);
         let Some(known) = &known else { continue };
-        for values in [at.get(&NUMBERS), at.get(&FITTED)].into_iter().flatten() {
+        for values in [&NUMBERS, &FITTED, &GIVEN].into_iter().filter_map(|key| at.get(key)) {
             check_keys(values, known, report);
         }
     }
@@ -265,6 +286,23 @@ fn check_fitted(figure: At<'_>, names: &Names<'_>, report: &mut Report) {
     }
 }
 
+/// The metric of a figure, or else the word of its measure.
+fn figure_name(figure: At<'_>) -> Option<&str> {
+    figure.get(&METRIC).or_else(|| figure.get(&MEASURE))?.text()
+}
+
+/// A figure restates another one, and that one is no restatement.
+fn check_restated(figure: At<'_>, section: At<'_>, report: &mut Report) {
+    let Some(at) = figure.get(&RESTATES.field) else { return };
+    let Some(name) = at.text() else { return };
+    let figures = section.get(&FIGURES);
+    let others = figures.iter().flat_map(At::items).filter(|other| !other.has(&RESTATES.field));
+    let known: Vec<&str> = others.filter_map(figure_name).collect();
+    if !known.contains(&name) {
+        report.add(at.place(), at.path(), Problem::unknown("figure", name, known));
+    }
+}
+
 fn check_repetition(figure: At<'_>, lines: &mut Vec<(String, usize)>, report: &mut Report) {
     let Some(at) = figure.get(&METRIC).or_else(|| figure.get(&MEASURE)) else { return };
     let Some(word) = at.text() else { return };
@@ -290,8 +328,8 @@ fn known_variants<'a>(root: At<'_>, language: Language, variants: &'a [Variant])
 
 #[cfg(test)]
 mod tests {
-    use super::super::RecordedExperiment;
     use super::*;
+    use crate::experiment::RecordedExperiment;
 
     #[test]
     fn an_operation_is_a_service_and_a_name() {
