@@ -180,6 +180,8 @@ fn outside(outcome: &Outcome) -> Vec<Block> {
 
 #[cfg(test)]
 mod tests {
+    use narrows_model::published::Standing;
+
     use super::*;
     use crate::fixture::drones;
 

@@ -57,6 +57,8 @@ fn of_load(outcome: &Outcome) -> Vec<PointFigure> {
 
 #[cfg(test)]
 mod tests {
+    use narrows_model::published::Standing;
+
     use super::*;
     use crate::fixture::{self, drones};
 

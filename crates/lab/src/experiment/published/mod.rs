@@ -288,7 +288,7 @@ fn check_fitted(figure: At<'_>, names: &Names<'_>, report: &mut Report) {
 
 /// The metric of a figure, or else the word of its measure.
 fn figure_name(figure: At<'_>) -> Option<&str> {
-    figure.get(&METRIC).or_else(|| figure.get(&MEASURE))?.text()
+    [METRIC.name(), MEASURE.name()].into_iter().find_map(|key| figure.node.get(key))?.text()
 }
 
 /// A figure restates another one, and that one is no restatement.

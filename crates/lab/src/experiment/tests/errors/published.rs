@@ -39,7 +39,7 @@ published:
     e.yaml:22:59: published.figures[3].fitted: unknown variant `othr`
       hint: known: `baseline`
     e.yaml:22:70: published.figures[3]: unknown key `note`
-      hint: known: `remark`, `fitted`, `values`, `measure`
+      hint: known: `remark`, `fitted`, `given`, `restates`, `values`, `measure`
     e.yaml:23:44: published.figures[4].values.baseline: expected a number of 0 or more, found "3ms"
     e.yaml:25:34: published.figures[6].metric: `queue.length` is given twice, first on line 24
     e.yaml:26:7: published.figures[7]: `metric` is missing
@@ -69,4 +69,39 @@ published:
     let reported = errors(&(with("n: 1", "n: 1") + of_clients));
     let expected = "published.figures[1].measure: `throttled` needs `operation`, which `published` does not set";
     assert!(reported.contains(expected) && !reported.contains("figures[0]"), "{reported}");
+}
+
+#[test]
+fn conclusions_are_about_figures_and_variants_that_exist() {
+    let published = "\
+published:
+  source: A Guide
+  figures:
+    - { measure: mean, values: { baseline: 1ms } }
+    - { measure: metric, metric: queue.length, values: { baseline: 3 }, restates: p95 }
+  conclusions:
+    - { claim: It waits., holds: [{ variant: baseline, bottleneck: pool-waits }] }
+    - { claim: It fails., holds: [{ variant: other, finding: outage, at_most: 1 }] }
+    - { claim: It grows., holds: [{ variant: baseline, figure: rate, to: others, at_least: 2, at_most: 1 }] }
+    - { claim: It stays., holds: [{ variant: baseline, figure: mean }] }
+    - { claim: It ends., holds: [{ variant: baseline }], becuse: so }
+";
+    assert_snapshot!(errors(&(with("n: 1", "n: 1") + published)), @r#"
+    e.yaml:19:83: published.figures[1].restates: unknown figure `p95`
+      hint: known: `mean`
+    e.yaml:21:68: published.conclusions[0].holds[0].bottleneck: expected a kind of finding such as `pool-wait`, found "pool-waits"
+    e.yaml:22:46: published.conclusions[1].holds[0].variant: unknown variant `other`
+      hint: known: `baseline`
+    e.yaml:22:70: published.conclusions[1].holds[0]: `at_most` is allowed only with `figure`
+    e.yaml:23:64: published.conclusions[2].holds[0].figure: unknown figure `rate`
+      hint: known: `mean`, `queue.length`
+    e.yaml:23:64: published.conclusions[2].holds[0].figure: `at_least` 2 is above `at_most` 1
+    e.yaml:23:74: published.conclusions[2].holds[0].to: unknown variant `others`
+      hint: known: `baseline`
+    e.yaml:24:64: published.conclusions[3].holds[0].figure: a figure without a bound is no condition
+      hint: add `at_least` or `at_most`
+    e.yaml:25:34: published.conclusions[4].holds[0]: one of `bottleneck`, `finding`, `figure` is missing
+    e.yaml:25:58: published.conclusions[4]: unknown key `becuse`
+      hint: did you mean `because`?
+    "#);
 }
