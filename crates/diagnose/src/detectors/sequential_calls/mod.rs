@@ -43,6 +43,9 @@ const CALLS_MIN: f64 = 0.8;
 const PEER_SHARE_MIN: f64 = 0.08;
 /// Share of the waiting requests that wait for one of several peers, at most; beyond, that peer alone is slow.
 const PEER_SHARE_MAX: f64 = 0.6;
+/// Calls under way for each request at work that show calls at once under any load: under a lone user, few samples may make
+/// half as many more of them.
+const AT_ONCE_MIN: f64 = 2.0;
 /// Connections for each request at work, at least; fewer may each carry several calls at once (HTTP/2), which count as one.
 const CONNECTIONS_MIN: f64 = 0.5;
 /// Connections opened per call, at most; with more, many of the calls are handshakes.
@@ -132,7 +135,7 @@ impl<'r> Caller<'r> {
         let sum = |bound: fn(&Bounds) -> f64| finite(peers.iter().map(|peer| bound(&peer.waiting)).sum());
         let waiting = Bounds { low: sum(|bounds| bounds.low), high: sum(|bounds| bounds.high) };
         let at_once = waiting.middle() / self.at_work;
-        if at_once > ONE_AT_A_TIME_MAX {
+        if at_once > ONE_AT_A_TIME_MAX || self.makes_calls_at_once_under_less(&peers) {
             return None;
         }
         let reading = SocketReading {
@@ -159,6 +162,19 @@ impl<'r> Caller<'r> {
             period: period_of(self.reading.trial, interval.start_ns, interval.end_ns),
             ..Finding::new(evidence, detector.version())
         })
+    }
+
+    /// True if clearly more calls to these peers than requests are under way under any level of the load. Where requests
+    /// wait for something else too, such as a processor, the heaviest level may not show it.
+    fn makes_calls_at_once_under_less(&self, peers: &[&Peer<'_>]) -> bool {
+        let levels = (0..self.reading.intervals.len()).filter(|at| self.reading.intervals[*at].is_level);
+        let mut ratios = levels.filter_map(|at| {
+            let of_requests = peers.iter().map(|peer| &peer.edge.levels[at]).filter(|level| !level.is_background);
+            let calls: f64 = of_requests.map(|level| level.all.requests().low).sum();
+            let at_work = self.reading.conversations().at_work(self.name, at)?.middle();
+            (at_work > 0.0).then(|| calls / at_work)
+        });
+        ratios.any(|ratio| ratio >= AT_ONCE_MIN)
     }
 
     /// The peer that gets many calls for each request, if requests wait for them.
