@@ -2,12 +2,10 @@
 
 use std::collections::BTreeMap;
 
-use narrows_model::counting::Phase;
 use narrows_model::evidence::{LoadTotals, TrialEvidence};
 use narrows_model::finding::evidence::load::LoadLevel;
 use narrows_model::finding::{Evidence, Finding};
 use narrows_model::histogram::Histogram;
-use narrows_model::load::LoadSecond;
 use narrows_model::run::{Window, WindowKind};
 use narrows_model::series::{Point, names};
 
@@ -143,7 +141,7 @@ fn level(trial: &TrialEvidence, windows: &[&Window]) -> Level {
     let first = windows[0];
     let bounds: Vec<(i64, i64)> = windows.iter().map(|window| (window.start_ns, window.end_ns)).collect();
     let mut all = LoadTotals::default();
-    for totals in windows.iter().map(|window| window_load(trial, window)) {
+    for totals in windows.iter().map(|window| trial.window_load(window)) {
         all.seconds += totals.seconds;
         // Responses after the load count in no rate.
         all.succeeded += totals.succeeded - totals.untimed;
@@ -165,25 +163,6 @@ fn level(trial: &TrialEvidence, windows: &[&Window]) -> Level {
         cpu: cpu(trial, &bounds, all.seconds),
         windows: bounds,
     }
-}
-
-/// Load of a window. Recordings of earlier versions do not cut the last second of the load at its end: there it ends with the
-/// window, and what ended in it counts.
-fn window_load(trial: &TrialEvidence, window: &Window) -> LoadTotals {
-    let mut totals = trial.window_load(window);
-    let last_ns = trial.seconds.iter().map(|row| row.start_ns).max().unwrap_or(0);
-    let reaches_beyond = |row: &&LoadSecond| row.start_ns == last_ns && row.end_ns() > window.end_ns;
-    let last: Vec<&LoadSecond> = trial.seconds.iter().filter(reaches_beyond).collect();
-    let Some(row) = last.first().filter(|_| (window.start_ns..window.end_ns).contains(&last_ns)) else { return totals };
-    match window.holds(row) {
-        Some(Phase::Sending) => totals.seconds -= (row.end_ns() - window.end_ns) as f64 / 1e9,
-        Some(Phase::Draining) => {}
-        None => {
-            totals.seconds += (window.end_ns - last_ns) as f64 / 1e9;
-            last.iter().for_each(|row| totals.add(row, Phase::Sending));
-        }
-    }
-    totals
 }
 
 /// Core-seconds of each program in these windows: its mean cores × their length, replicas added up. Under a steady load a
