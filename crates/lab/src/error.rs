@@ -88,8 +88,8 @@ pub enum Error {
         program: String,
         /// Where it was looked for.
         places: String,
-        /// The Debian package that has it; empty where there is none.
-        package: &'static str,
+        /// Command that installs it.
+        install: &'static str,
     },
     /// A component could not be made ready.
     #[error("{service}: {what}{}", tail(.last_lines))]
@@ -272,9 +272,8 @@ impl Error {
             Error::Spawn { source, program, .. } if source.kind() == std::io::ErrorKind::NotFound => Some(format!(
                 "`{program}` is looked up in PATH, or in the service's cwd when it contains a `/`; `narrows doctor` lists missing servers"
             )),
-            Error::NoProgram { package: "", .. } => Some("put it on PATH; Debian has no package".into()),
-            Error::NoProgram { package, .. } => {
-                Some(format!("`apt-get install {package}`; `narrows doctor` lists what else is missing"))
+            Error::NoProgram { install, .. } => {
+                Some(format!("`{install}`; `narrows doctor` lists what else is missing"))
             }
             Error::PortTaken { .. } => Some("without `port:`, Narrows assigns a free one as ${port}".into()),
             Error::EndedEarly { last_lines, .. }

@@ -1,11 +1,11 @@
-//! Servers and tools that experiments may start: where they lie and which Debian package has them.
+//! Servers and tools that experiments may start: where they lie and what installs them.
 //!
 //! Each component says itself which programs it needs; `narrows doctor` lists all of them.
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
-/// A program, where it may lie beside `PATH`, and the Debian package that has it.
+/// A program, where it may lie beside `PATH`, and what installs it.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Program {
     /// For people.
@@ -18,8 +18,8 @@ pub(crate) struct Program {
     pub(crate) tools: &'static [&'static str],
     /// Folders that may be missing in `PATH`; version folders below them count too (`15/bin`).
     pub(crate) folders: &'static [&'static str],
-    /// Empty where Debian has none.
-    pub(crate) package: &'static str,
+    /// Command that installs it: of Debian, or of Python's package index.
+    pub(crate) install: &'static str,
 }
 
 /// A program that was found.
@@ -96,15 +96,21 @@ mod tests {
 
     use super::*;
 
-    static SHELL: Program =
-        Program { name: "Shell", used_for: "", binary: "sh", tools: &["no-such-tool"], folders: &[], package: "dash" };
+    static SHELL: Program = Program {
+        name: "Shell",
+        used_for: "",
+        binary: "sh",
+        tools: &["no-such-tool"],
+        folders: &[],
+        install: "apt-get install dash",
+    };
     static NOWHERE: Program = Program {
         name: "Nothing",
         used_for: "",
         binary: "no-such-program",
         tools: &[],
         folders: &["/usr/lib", "/no/such/folder"],
-        package: "nothing",
+        install: "apt-get install nothing",
     };
 
     #[test]

@@ -13,6 +13,8 @@ pub struct Demo {
     pub full: Length,
     /// The programs that must be installed, in words; `None` if nothing is needed.
     pub needs: Option<&'static str>,
+    /// Variants that need a proxy which may not be installed, and that proxy. Without it they are left out.
+    pub optional: &'static [(&'static str, &'static str)],
     /// The experiment file, as YAML.
     pub experiment: &'static str,
     /// The files that the experiment names: name and content.

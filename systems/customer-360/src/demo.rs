@@ -10,13 +10,21 @@ pub const DEMO: Demo = Demo {
     name: "customer-360",
     about: "three services in a chain over PostgreSQL, without and with a proxy beside each",
     short: Length {
-        takes: "about 1 minute",
+        takes: "about 1.5 minutes",
         time_scale: 0.1,
         repetitions: 1,
-        variants: &["plain-unthrottled", "sidecar-unthrottled", "plain-equal-rate", "sidecar-equal-rate"],
+        variants: &[
+            "plain-unthrottled",
+            "sidecar-unthrottled",
+            "plain-equal-rate",
+            "sidecar-equal-rate",
+            "envoy-unthrottled",
+            "envoy-equal-rate",
+        ],
     },
     full: Length { takes: "about 45 minutes", time_scale: 1.0, repetitions: 3, variants: &[] },
     needs: Some("PostgreSQL (the package postgresql of Debian and Ubuntu)"),
+    optional: &[("envoy-unthrottled", "envoy"), ("envoy-equal-rate", "envoy")],
     experiment: include_str!("../experiment.yaml"),
     files: &[("schema.sql", SCHEMA)],
 };

@@ -14,6 +14,7 @@ pub const DEMO: Demo = Demo {
     },
     full: Length { takes: "about 50 minutes", time_scale: 1.0, repetitions: 1, variants: &[] },
     needs: None,
+    optional: &[],
     experiment: include_str!("../experiment.yaml"),
     files: &[],
 };

@@ -14,6 +14,7 @@ pub const DEMO: Demo = Demo {
     },
     full: Length { takes: "about 7 minutes", time_scale: 1.0, repetitions: 1, variants: &[] },
     needs: None,
+    optional: &[],
     experiment: include_str!("../experiment.yaml"),
     files: &[],
 };
@@ -30,6 +31,7 @@ pub const DEMO_ON_NODES: Demo = Demo {
     },
     full: Length { takes: "about 20 minutes", time_scale: 1.0, repetitions: 1, variants: &[] },
     needs: Some("NATS and PostgreSQL (Debian's packages nats-server, postgresql)"),
+    optional: &[],
     experiment: include_str!("../nodes.yaml"),
     files: &[],
 };

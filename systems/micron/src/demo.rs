@@ -19,6 +19,7 @@ pub const DEMO: Demo = Demo {
     needs: Some(
         "MariaDB, Galera, rsync, HAProxy and NGINX (Debian's mariadb-server, galera-4, rsync, haproxy, nginx-light)",
     ),
+    optional: &[],
     experiment: include_str!("../experiment.yaml"),
     files: &[("schema.sql", SCHEMA)],
 };

@@ -81,7 +81,7 @@ fn one(arguments: &Arguments, demo: &Demo, out: Option<PathBuf>) -> Result<PathB
     if arguments.keep {
         keep(demo, &file_of(demo), time_scale)?;
     }
-    let variants = chosen(&arguments.variant, length);
+    let variants = chosen(&arguments.variant, demo, length, &experiment);
     announce(demo, &experiment, arguments, &variants);
     let wanted = RunOptions {
         experiment: &experiment,
@@ -185,9 +185,25 @@ impl Drop for Folder {
     }
 }
 
-/// The variants to run: the requested ones, else those of this form of the demo; empty means all.
-pub(super) fn chosen(asked: &[String], length: &Length) -> Vec<String> {
-    if asked.is_empty() { length.variants.iter().map(|name| (*name).to_owned()).collect() } else { asked.to_vec() }
+/// The variants to run: the requested ones, else those of this form of the demo whose programs are there; empty means all.
+pub(super) fn chosen(asked: &[String], demo: &Demo, length: &Length, experiment: &Experiment) -> Vec<String> {
+    if !asked.is_empty() {
+        return asked.to_vec();
+    }
+    let missing = missing(demo);
+    let of_form: Vec<&str> = match length.variants {
+        [] if missing.is_empty() => Vec::new(),
+        [] => experiment.variants.iter().map(|variant| variant.name.as_str()).collect(),
+        variants => variants.to_vec(),
+    };
+    let is_there = |name: &&str| missing.iter().all(|(variant, _)| variant != name);
+    of_form.into_iter().filter(is_there).map(str::to_owned).collect()
+}
+
+/// The variants whose proxy is not installed, and what installs it.
+fn missing(demo: &Demo) -> Vec<(&'static str, &'static str)> {
+    let missing = |(variant, proxy): &(&'static str, &str)| Some((*variant, narrows_lab::missing_proxy(proxy)?));
+    demo.optional.iter().filter_map(missing).collect()
 }
 
 /// Prints what will happen.
@@ -203,8 +219,14 @@ fn announce(demo: &Demo, experiment: &Experiment, arguments: &Arguments, variant
         (false, _) => String::new(),
     };
     stderr::say(&format!("{}: {} of {}", demo.name, plural(tests, "test"), demo.about));
-    if arguments.variant.is_empty() && !left_out.is_empty() {
-        stderr::say(&format!("left out because of its length: {}; `--full` has it", left_out.join(", ")));
+    let missing = missing(demo);
+    let (lacking, long): (Vec<&str>, Vec<&str>) =
+        left_out.into_iter().partition(|name| missing.iter().any(|(variant, _)| variant == name));
+    if arguments.variant.is_empty() && !long.is_empty() {
+        stderr::say(&format!("left out because of its length: {}; `--full` has it", long.join(", ")));
+    }
+    if let Some((_, install)) = missing.first().filter(|_| arguments.variant.is_empty()) {
+        stderr::say(&format!("left out because a program is missing: {}; `{install}` brings it", lacking.join(", ")));
     }
     stderr::say(&format!("{takes}Ctrl-C ends it, and what was measured until then is kept"));
     let needs = demo.needs.map_or("with nothing to install".to_owned(), |needs| format!("and needs {needs}"));

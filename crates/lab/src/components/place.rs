@@ -58,7 +58,7 @@ impl<'a> Place<'a> {
             service: self.service.name.clone(),
             program: missing.binary.to_owned(),
             places: missing.places,
-            package: program.package,
+            install: program.install,
         })
     }
 

@@ -1,4 +1,4 @@
-//! Servers and tools that experiments may start, with the Debian package that has each.
+//! Servers and tools that experiments may start, with the command that installs each.
 
 use crate::components::{self, sidecar};
 use crate::doctor::{Check, CheckStatus, check};
@@ -11,7 +11,7 @@ static PYTHON: Program = Program {
     binary: "python3",
     tools: &[],
     folders: &[],
-    package: "python3",
+    install: "apt-get install python3",
 };
 
 static NATS: Program = Program {
@@ -20,7 +20,7 @@ static NATS: Program = Program {
     binary: "nats-server",
     tools: &[],
     folders: &["/usr/sbin"],
-    package: "nats-server",
+    install: "apt-get install nats-server",
 };
 
 static CHROMIUM: Program = Program {
@@ -29,7 +29,7 @@ static CHROMIUM: Program = Program {
     binary: "chromium",
     tools: &[],
     folders: &[],
-    package: "chromium",
+    install: "apt-get install chromium",
 };
 
 pub(super) fn checks() -> Vec<Check> {
@@ -54,18 +54,12 @@ fn of_experiments() -> Vec<&'static Program> {
 fn look_for(program: &'static Program) -> Check {
     match program.find() {
         Ok(found) => check(program.name, CheckStatus::Fine, found.path.display().to_string(), None),
-        Err(missing) if program.package.is_empty() => check(
-            program.name,
-            CheckStatus::Missing,
-            format!("{} ({})", missing.binary, program.used_for),
-            Some("put it on PATH; Debian has no package"),
-        ),
-        Err(lacking) => missing(program.name, &format!("{} ({})", lacking.binary, program.used_for), program.package),
+        Err(lacking) => missing(program.name, &format!("{} ({})", lacking.binary, program.used_for), program.install),
     }
 }
 
-fn missing(name: &str, detail: &str, package: &str) -> Check {
-    check(name, CheckStatus::Missing, detail, Some(&format!("apt-get install {package}")))
+fn missing(name: &str, detail: &str, install: &str) -> Check {
+    check(name, CheckStatus::Missing, detail, Some(install))
 }
 
 fn python_venv() -> Check {
@@ -77,6 +71,6 @@ fn python_venv() -> Check {
     if works {
         check("Python venv", CheckStatus::Fine, "python3 -m venv works", None)
     } else {
-        missing("Python venv", "python3 -m venv (the setup of Python services)", "python3-venv")
+        missing("Python venv", "python3 -m venv (the setup of Python services)", "apt-get install python3-venv")
     }
 }

@@ -68,8 +68,8 @@ fn demo(name: &str, arguments: &Arguments) -> Result<Subject, Failure> {
     let length = if arguments.full { &demo.full } else { &demo.short };
     let (experiment, folder) = demo::read(demo)?;
     Ok(Subject {
+        variants: demo::chosen(&[], demo, length, &experiment),
         experiment,
-        variants: demo::chosen(&[], length),
         repetitions: length.repetitions,
         time_scale: arguments.time_scale.unwrap_or(length.time_scale),
         _folder: Some(folder),

@@ -49,12 +49,18 @@ static LIBRARY: Program = Program {
     binary: "libgalera_smm.so",
     tools: &[],
     folders: &["/usr/lib/galera", "/usr/lib/galera-4", "/usr/lib64/galera-4", "/usr/lib"],
-    package: "galera-4",
+    install: "apt-get install galera-4",
 };
 
 /// Nodes that join take the data of another by it.
-static RSYNC: Program =
-    Program { name: "rsync", used_for: "`galera:`", binary: "rsync", tools: &[], folders: &[], package: "rsync" };
+static RSYNC: Program = Program {
+    name: "rsync",
+    used_for: "`galera:`",
+    binary: "rsync",
+    tools: &[],
+    folders: &[],
+    install: "apt-get install rsync",
+};
 
 const NEW_CLUSTER: &str = "--wsrep-new-cluster";
 const STATE: &str = "wsrep_local_state_comment";

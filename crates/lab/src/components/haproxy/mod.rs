@@ -47,7 +47,7 @@ pub(super) static PROGRAM: Program = Program {
     binary: "haproxy",
     tools: &[],
     folders: &["/usr/sbin"],
-    package: "haproxy",
+    install: "apt-get install haproxy",
 };
 
 /// The socket at which it is asked, in its folder, which it works in: so its path is never too long.

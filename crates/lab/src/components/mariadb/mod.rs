@@ -52,7 +52,7 @@ pub(super) static PROGRAM: Program = Program {
     binary: "mariadbd",
     tools: &["mariadb-install-db", "mariadb"],
     folders: &["/usr/sbin", "/usr/bin"],
-    package: "mariadb-server",
+    install: "apt-get install mariadb-server",
 };
 
 /// The account that Debian's package makes.

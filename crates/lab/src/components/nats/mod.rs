@@ -48,7 +48,7 @@ static PROGRAM: Program = Program {
     binary: "nats-server",
     tools: &[],
     folders: &["/usr/sbin", "/usr/bin"],
-    package: "nats-server",
+    install: "apt-get install nats-server",
 };
 
 /// The account that Debian's package makes.

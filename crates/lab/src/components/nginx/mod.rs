@@ -44,7 +44,7 @@ pub(super) static PROGRAM: Program = Program {
     binary: "nginx",
     tools: &[],
     folders: &["/usr/sbin"],
-    package: "nginx-light",
+    install: "apt-get install nginx-light",
 };
 
 /// A proxy's settings in one trial.

@@ -31,7 +31,7 @@ const CONNECTIONS_MAX: u32 = 16_384;
 /// Connections that are kept to each upstream.
 const KEPT_MAX: u32 = 1_024;
 const STREAM_MODULE: &str = "ngx_stream_module.so";
-const STREAM_PACKAGE: &str = "libnginx-mod-stream";
+const STREAM_INSTALL: &str = "apt-get install libnginx-mod-stream";
 /// Where packages put modules: Debian's folder, then nginx.org's.
 const MODULE_FOLDERS: [&str; 3] = ["/usr/lib/nginx/modules", "/usr/lib64/nginx/modules", "/etc/nginx/modules"];
 
@@ -67,7 +67,7 @@ pub(super) fn stream_module(service: &str) -> Result<PathBuf, Error> {
         service: service.to_owned(),
         program: STREAM_MODULE.to_owned(),
         places: MODULE_FOLDERS.join(", "),
-        package: STREAM_PACKAGE,
+        install: STREAM_INSTALL,
     })
 }
 

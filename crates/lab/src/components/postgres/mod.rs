@@ -54,7 +54,7 @@ static PROGRAM: Program = Program {
     binary: "postgres",
     tools: &["initdb", "psql"],
     folders: &["/usr/lib/postgresql", "/usr/bin"],
-    package: "postgresql",
+    install: "apt-get install postgresql",
 };
 
 /// The account that Debian's package makes.

