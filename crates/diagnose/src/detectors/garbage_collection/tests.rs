@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use narrows_model::evidence::TrialEvidence;
 use narrows_model::finding::evidence::garbage_collection::Runtime;
 use narrows_model::finding::{Caveat, Evidence};
-use narrows_model::series::{Point, Series, SeriesKey, names};
+use narrows_model::series::{Point, Series, SeriesKey, ThreadState, names};
 use narrows_testkit::TRIAL_START_NS;
 use narrows_testkit::spans::server;
 use narrows_testkit::trial::{Load, TrialBuilder};
@@ -213,4 +213,25 @@ fn the_machine_is_told_apart_from_the_service() {
         "{:?}",
         findings[0].caveats
     );
+}
+
+/// A Node.js with a heap of 128 MB and without metrics, and a fifth of its CPU in its own thread.
+fn node(memory: f64, waiting_for_events: f64) -> Vec<Finding> {
+    let trial = TrialBuilder::new("a").service("images", None).cpu("images", 0, |_| 2.0).host_cpu(|_| 0.5);
+    let trial = trial.steady(SECONDS, Load { vus: 8, rate: 100.0, latency_ms: 80.0 });
+    let trial = trial.busiest_thread("images", 0, |_| 0.4).series(names::MEMORY_BYTES, "images", 0, move |_| memory);
+    let mut trial = trial.threads("images", 0, &[(ThreadState::Events, "", waiting_for_events)]).build();
+    trial.services[0].command = ["node", "--max-old-space-size=128", "images.js"].map(str::to_owned).to_vec();
+    detect(&trial)
+}
+
+#[test]
+fn helper_threads_and_memory_show_a_full_heap() {
+    let findings = node(209e6, 1.0);
+    let [finding] = &findings[..] else { panic!("{findings:?}") };
+    assert_eq!(finding.title(), "garbage collection takes 80 % of the CPU time of images");
+    assert_eq!((finding.confidence, &finding.caveats[..]), (Confidence::Medium, &[Caveat::HelpersNotNamed][..]));
+    assert!(finding.advice().starts_with("Give images a larger heap (`--max-old-space-size`"), "{}", finding.advice());
+    assert_eq!(node(90e6, 1.0), [], "a heap with room");
+    assert_eq!(node(209e6, 2.0), [], "the event loop waits");
 }

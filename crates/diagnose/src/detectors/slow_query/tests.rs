@@ -1,5 +1,10 @@
 //! Tests of `slow-query`: evidence that must make it fire, and evidence that must not.
 
+use narrows_model::call_graph::CallFigures;
+use narrows_model::series::names;
+use narrows_model::series::servers::{
+    QUERY_TEXT, SESSION_STATE, SESSIONS, STATEMENT_CALLS, STATEMENT_TIMES, SessionState,
+};
 use narrows_model::trace::Trace;
 use narrows_testkit::spans::{SpanBuilder, query, server};
 use narrows_testkit::trial::{FIRST_PORT, Load, TrialBuilder};
@@ -81,4 +86,29 @@ fn other_causes_of_long_requests_are_silent() {
     ] {
         assert_eq!(detect(trial), [], "with {name}");
     }
+}
+
+/// Two, then eight users whose service calls its database, which counts this much time for each second of two statements.
+fn counted(seconds: f64, waiting_for_lock: f64) -> Vec<Finding> {
+    let (shop, db) = (format!("127.0.0.1:{FIRST_PORT}"), format!("127.0.0.1:{}", FIRST_PORT + 1));
+    let figures = |outstanding, rate| CallFigures { connections: 8.0, outstanding, rate, ..CallFigures::default() };
+    let of_text = [(QUERY_TEXT, "SELECT * FROM items WHERE name = $1")];
+    let in_lock = [(SESSION_STATE, SessionState::WaitingForLock.as_str())];
+    let trial = steps().calls(names::GENERATOR, 0, &shop, move |_| figures(2.0, 20.0));
+    let trial = trial.calls("shop", 0, &db, move |_| figures(1.5, 20.0));
+    let trial = trial.labelled_series(STATEMENT_CALLS[0], ("store", 0), &of_text, |second| 15.0 * f64::from(second));
+    let trial = trial
+        .labelled_series(STATEMENT_TIMES[0], ("store", 0), &of_text, move |second| seconds * f64::from(second))
+        .labelled_series(SESSIONS, ("store", 0), &in_lock, move |_| waiting_for_lock);
+    detect(trial)
+}
+
+#[test]
+fn a_database_counts_what_services_without_spans_wait_for() {
+    let findings = counted(1.5, 0.0);
+    let [finding] = &findings[..] else { panic!("{findings:?}") };
+    assert!(finding.title().starts_with("a query of store takes 100 ms"), "{}", finding.title());
+    assert!(finding.reasons()[0].contains("(mean, as the server counts)"), "{:?}", finding.reasons());
+    assert_eq!(counted(0.3, 0.0), [], "quick ones");
+    assert_eq!(counted(1.5, 1.4), [], "it waits for a lock");
 }

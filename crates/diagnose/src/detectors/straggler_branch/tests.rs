@@ -1,8 +1,10 @@
 //! Tests of `straggler-branch`: evidence that must make it fire, and evidence that must not.
 
+use narrows_model::call_graph::CallFigures;
 use narrows_model::finding::Evidence;
+use narrows_model::series::names;
 use narrows_testkit::spans::{SpanBuilder, client, document_query, internal, query, server};
-use narrows_testkit::trial::TrialBuilder;
+use narrows_testkit::trial::{FIRST_PORT, Load, TrialBuilder};
 
 use super::*;
 use crate::words::InWords;
@@ -119,4 +121,38 @@ fn a_fan_out_below_belongs_to_the_service_that_began_it() {
         server("parts", "GET /part").at(6.0, 90.0).children([call("stock", 7.0, 20.0), call("reviews", 7.0, 80.0)]);
     let findings = detect((0..10).map(|_| request([call("parts", 5.0, 92.0).child(below.clone())])));
     assert_eq!(findings.iter().map(|finding| finding.resource.as_str()).collect::<Vec<_>>(), ["parts"]);
+}
+
+/// A page that makes three calls for each of 5, then 50 requests a second of 100 ms: calls under way for each request, and
+/// connections under the two loads.
+fn by_sockets(at_once: f64, connections: (f64, f64)) -> Vec<Finding> {
+    let load = |vus, rate| Load { vus, rate, latency_ms: 100.0 };
+    let trial = TrialBuilder::new("a").service("page", None).cpu("page", 0, |_| 0.1).host_cpu(|_| 0.1);
+    let trial = trial.steady(10, load(1, 5.0)).steady(10, load(10, 50.0));
+    let figures = |connections, outstanding, rate| CallFigures { connections, outstanding, rate, ..Default::default() };
+    let page = format!("127.0.0.1:{FIRST_PORT}");
+    let trial =
+        trial.calls(
+            names::GENERATOR,
+            0,
+            &page,
+            move |s| {
+                if s < 10 { figures(1.0, 0.5, 5.0) } else { figures(10.0, 5.0, 50.0) }
+            },
+        );
+    let trial = trial.calls("page", 0, "10.0.0.9:80", move |s| {
+        if s < 10 { figures(connections.0, 0.5 * at_once, 15.0) } else { figures(connections.1, 5.0 * at_once, 150.0) }
+    });
+    crate::detect(&StragglerBranch, &trial.build(), &Thresholds::default())
+}
+
+#[test]
+fn sockets_show_that_one_of_several_calls_is_alone() {
+    let findings = by_sockets(1.2, (3.0, 12.0));
+    let [finding] = &findings[..] else { panic!("{findings:?}") };
+    assert_eq!(finding.title(), "page waits 80.0 ms for one of 3 calls to 10.0.0.9:80");
+    assert_eq!((finding.resource.as_str(), finding.confidence), ("page", Confidence::Low));
+    assert_eq!(by_sockets(2.8, (3.0, 16.0)), [], "calls of one length");
+    assert_eq!(by_sockets(1.0, (1.0, 9.0)), [], "one after another");
+    assert_eq!(by_sockets(1.2, (12.0, 12.0)), [], "connections that are opened in advance");
 }

@@ -1,6 +1,8 @@
 //! Tests of `throttling`: evidence that must make it fire, and evidence that must not.
 
+use narrows_model::call_graph::CallFigures;
 use narrows_model::operation::CallEvidence;
+use narrows_model::series::{ThreadState, names};
 use narrows_model::trace::Trace;
 use narrows_testkit::operations::{operation, store_calls};
 use narrows_testkit::spans::{SpanBuilder, client, document_query, server};
@@ -197,4 +199,34 @@ fn healthy_refusals_are_left_alone() {
     for (name, trial) in cases {
         assert_eq!(detect(with_readings(trial)), [], "with {name}");
     }
+}
+
+/// A service whose requests sleep for so many at a time under one and ten users, and calls a quick partner this often.
+fn sleeping(sleeping: (f64, f64), calls_per_request: f64) -> Vec<Finding> {
+    let load = |vus: u32, rate: f64| Load { vus, rate, latency_ms: 1e3 * f64::from(vus) / rate };
+    let trial = TrialBuilder::new("a").service("weather", None).cpu("weather", 0, |_| 0.05).host_cpu(|_| 0.1);
+    let trial = trial.steady(20, load(1, 4.5)).steady(20, load(10, 5.0)).threads("weather", 0, &[]);
+    let state = [(names::THREAD_STATE, ThreadState::Sleep.as_str())];
+    let trial = trial.labelled_series(names::THREAD_STATES, ("weather", 0), &state, move |second| {
+        if second < 20 { sleeping.0 } else { sleeping.1 }
+    });
+    let figures = |outstanding, rate| CallFigures { connections: 10.0, outstanding, rate, ..CallFigures::default() };
+    let weather = format!("127.0.0.1:{FIRST_PORT}");
+    let trial = trial.calls(names::GENERATOR, 0, &weather, move |_| figures(10.0, 5.0));
+    let trial = trial.calls("weather", 0, "10.0.0.9:443", move |_| figures(0.1, 5.0 * calls_per_request));
+    crate::detect(&Throttling, &trial.build(), &Thresholds::default())
+}
+
+#[test]
+fn sleeps_that_grow_with_the_load_show_refused_calls() {
+    let findings = sleeping((0.4, 9.5), 2.0);
+    let [finding] = &findings[..] else { panic!("{findings:?}") };
+    assert_eq!(
+        finding.title(),
+        "10.0.0.9:443 limits the rate of calls: weather sleeps for 1.90 s of each request and calls again"
+    );
+    assert_eq!((finding.resource.as_str(), finding.confidence), ("10.0.0.9:443", Confidence::Medium));
+    assert!(caveat(&finding.caveats[0]).starts_with("Sockets do not show what 10.0.0.9:443 responds"), "{finding:?}");
+    assert_eq!(sleeping((0.9, 1.0), 2.0), [], "a pause of one length, of one worker");
+    assert_eq!(sleeping((0.4, 9.5), 1.0), [], "a limit of its own");
 }
