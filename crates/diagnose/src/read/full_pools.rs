@@ -11,6 +11,7 @@
 //! call is a wait in front.
 
 use narrows_model::call_graph::{Bounds, CallEdge, CallFigures};
+use narrows_model::evidence::TrialEvidence;
 use narrows_model::series::{ThreadState, names};
 
 use crate::read::Reading;
@@ -46,6 +47,11 @@ const CALLING_SHARE: f64 = 0.5;
 const THREADS_SHARE: f64 = 0.5;
 /// Threads of Java's virtual machine itself that wait for work: those of its compilers, its collectors and its clean-up.
 const JAVA_THREADS: f64 = 18.0;
+
+/// Threads of a service that wait for work of its virtual machine.
+pub(crate) fn virtual_machine_threads(trial: &TrialEvidence, service: &str) -> f64 {
+    if runs_java(trial, service) { JAVA_THREADS } else { 0.0 }
+}
 
 /// Such connections in an interval.
 #[derive(Debug, Clone, PartialEq)]
@@ -209,7 +215,7 @@ impl Service<'_> {
             threads.unwrap_or(0.0)
         };
         let at_peers: f64 = self.behind.iter().map(|(_, requests)| requests.middle()).sum();
-        let own = if runs_java(self.reading.trial, self.name) { JAVA_THREADS } else { 0.0 };
+        let own = virtual_machine_threads(self.reading.trial, self.name);
         let waiting_threads = in_state(ThreadState::Lock) + in_state(ThreadState::Sleep) - own;
         in_state(ThreadState::Network) < CALLING_SHARE * at_peers || waiting_threads >= THREADS_SHARE * waiting.middle()
     }

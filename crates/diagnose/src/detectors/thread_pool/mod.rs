@@ -5,6 +5,8 @@
 //! pool's reported queue. Tomcat reports none: there it is the requests under way beyond its threads, if all requests
 //! of the load pass this pool. .NET adds threads as long as items wait, so a lasting queue is enough.
 //!
+//! Where a service reports no pool, its sampled threads may show that all work (`by_threads.rs`).
+//!
 //! A JVM executor may also do work that no request waits for. It counts only if the load itself shows that requests
 //! wait, the queue grew with the load, and no more wait in it than requests are under way.
 
@@ -23,6 +25,7 @@ use crate::read::thread_pools::{Pool, State};
 use crate::stats::finite;
 use crate::thresholds::rule_thresholds;
 
+mod by_threads;
 mod words;
 
 rule_thresholds! {
@@ -45,7 +48,7 @@ impl Detector for ThreadPool {
     }
 
     fn version(&self) -> u32 {
-        1
+        2
     }
 
     fn holds_all_requests(&self) -> bool {
@@ -54,7 +57,11 @@ impl Detector for ThreadPool {
 
     fn detect(&self, reading: &Reading<'_>) -> Vec<Finding> {
         let services = reading.trial.service_names().into_iter().filter(|service| serves(reading, service));
-        services.filter_map(|service| of_service(self, reading, service)).collect()
+        let mut found: Vec<Finding> = services.filter_map(|service| of_service(self, reading, service)).collect();
+        let is_reported = |one: &Finding| found.iter().any(|reported| reported.resource == one.resource);
+        let sampled: Vec<Finding> = by_threads::findings(reading).into_iter().filter(|one| !is_reported(one)).collect();
+        found.extend(sampled);
+        found
     }
 }
 

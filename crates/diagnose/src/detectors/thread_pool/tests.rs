@@ -1,6 +1,7 @@
 //! Tests of `thread-pool`: evidence that must make it fire, and evidence that must not.
 
 use narrows_model::finding::{Confidence, Evidence, Finding};
+use narrows_model::series::ThreadState;
 use narrows_testkit::spans::server;
 use narrows_testkit::trial::{Load, TrialBuilder};
 
@@ -95,4 +96,25 @@ fn pools_with_free_threads_or_short_queues_are_left_alone() {
     let crowded = jetty(16.0, 24.0).cpu("shop", 0, |_| 0.8).host_cpu(|_| 0.97);
     assert_eq!(detect(crowded), [], "other programs fill the machine");
     assert_eq!(detect(trial()), [], "nothing is reported");
+}
+
+/// A service with two threads that sleep for each request, and this many in a lock under 16 users.
+fn sampled(in_lock: f64) -> Vec<Finding> {
+    let load = |vus: u32, rate: f64| Load { vus, rate, latency_ms: 1e3 * f64::from(vus) / rate };
+    let trial = TrialBuilder::new("a").service("shop", None).cpu("shop", 0, |_| 0.05).host_cpu(|_| 0.1);
+    let states = [(ThreadState::Sleep, "", 1.95), (ThreadState::Lock, "", in_lock)];
+    let trial = trial.steady(20, load(2, 48.0)).steady(20, load(16, 49.0)).threads("shop", 0, &states);
+    detect(trial)
+}
+
+#[test]
+fn sampled_threads_show_a_pool_that_reports_nothing() {
+    let findings = sampled(0.0);
+    let [finding] = &findings[..] else { panic!("{findings:?}") };
+    assert_eq!(finding.title(), "shop: 14 requests wait for one of 2 threads");
+    assert_eq!(
+        finding.reasons()[0],
+        "At 16 users, 2 of its threads work, as many as under a lighter load, and 16 requests are under way."
+    );
+    assert_eq!(sampled(14.5), [], "each request that waits has a thread, in a semaphore");
 }

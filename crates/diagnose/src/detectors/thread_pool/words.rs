@@ -12,6 +12,10 @@ const CPU_ROOM: f64 = 0.7;
 impl Words for ThreadPool {
     fn title(&self, finding: &Finding) -> String {
         let waiting = units::number(self.waiting);
+        if self.runtime == PoolRuntime::Sampled {
+            let threads = units::number(self.size.unwrap_or_default());
+            return format!("{}: {waiting} requests wait for one of {threads} threads", finding.resource);
+        }
         format!("{}: {waiting} requests wait for a thread of {}", finding.resource, pool(self))
     }
 
@@ -41,14 +45,25 @@ impl Words for ThreadPool {
                 units::number(self.waiting)
             )
         };
-        let mut reasons = vec![format!("At {}, {busy}, and {waiting}{replicas} (medians).", level(&self.load))];
+        let mut reasons = if self.runtime == PoolRuntime::Sampled {
+            vec![format!(
+                "At {}, {} of its threads work, as many as under a lighter load, and {} requests are under way.",
+                level(&self.load),
+                units::number(self.busy.unwrap_or_default()),
+                units::number(self.under_way)
+            )]
+        } else {
+            vec![format!("At {}, {busy}, and {waiting}{replicas} (medians).", level(&self.load))]
+        };
         reasons.extend(self.proof.as_ref().map(|shown| proof(Some(shown))));
         reasons
     }
 
     fn figures(&self, _finding: &Finding) -> Vec<Figure> {
-        let mut figures = vec![Figure::new("requests that wait for a thread, median", self.waiting, "")];
-        figures.extend(self.busy.map(|busy| Figure::new("threads that work, median", busy, "")));
+        let average = if self.runtime == PoolRuntime::Sampled { "mean" } else { "median" };
+        let waiting = format!("requests that wait for a thread, {average}");
+        let mut figures = vec![Figure::new(waiting, self.waiting, "")];
+        figures.extend(self.busy.map(|busy| Figure::new(format!("threads that work, {average}"), busy, "")));
         figures.extend(self.size.map(|size| Figure::new("threads", size, "")));
         figures.push(Figure::new("requests under way", self.under_way, ""));
         figures.extend(self.cpu_share.map(|share| Figure::new("CPU, share of what it can use", share * 100.0, "%")));
@@ -56,6 +71,13 @@ impl Words for ThreadPool {
     }
 
     fn ruled_out(&self, _finding: &Finding) -> Vec<String> {
+        if self.runtime == PoolRuntime::Sampled {
+            return vec![
+                "A lock, a semaphore or a pool of connections: each request that waits for it would have a thread."
+                    .to_owned(),
+                "A burst: as many threads work under two loads.".to_owned(),
+            ];
+        }
         let mut ruled_out = vec![format!("A burst: these are medians of {} readings.", self.readings)];
         if self.runtime == PoolRuntime::Executor {
             ruled_out.push(
@@ -102,6 +124,7 @@ fn pool(evidence: &ThreadPool) -> String {
         PoolRuntime::Executor => "the executor",
         PoolRuntime::DotNet => "the .NET thread pool",
         PoolRuntime::Puma => "Puma's thread pool",
+        PoolRuntime::Sampled => "its pool of threads",
     };
     match (&evidence.pool, evidence.runtime) {
         (Some(name), PoolRuntime::Executor) => format!("{of} {name}"),

@@ -56,4 +56,6 @@ pub enum PoolRuntime {
     DotNet,
     /// Puma.
     Puma,
+    /// Threads of a program that reports none of its pools, as they were sampled.
+    Sampled,
 }
