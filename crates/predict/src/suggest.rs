@@ -101,7 +101,8 @@ fn no_change(finding: FindingKind) -> &'static str {
         }
         FindingKind::SequentialCalls => "without spans nothing says which of the calls could be made together",
         FindingKind::RetrogradeThroughput => "what requests contend for is not known",
-        FindingKind::PoolWait | FindingKind::ThreadPool => "the size of the pool is not known",
+        FindingKind::PoolWait => "the size of the pool is not known, or which calls a request could do without",
+        FindingKind::ThreadPool => "the size of the pool is not known",
         FindingKind::FewClients
         | FindingKind::GeneratorLimited
         | FindingKind::NotSteady
