@@ -20,8 +20,9 @@ use crate::system::Level;
 const TRACES_MAX: usize = 2_000;
 /// The least share of own time that remains.
 const OWN_SHARE_MIN: f64 = 0.05;
-/// Share of the spans of a kind, the shortest ones, that wait for hardly anything.
-const QUIET_SHARE: f64 = 0.1;
+/// Share of the spans of a kind, the shortest ones, that wait for hardly anything: of a smaller one, times that merely vary would
+/// count as waits.
+const QUIET_SHARE: f64 = 0.5;
 
 /// Treatment of each span of a trace by a change, given the lengths that they have without it.
 pub(crate) type Edit<'e> = dyn Fn(&SampledTrace<'_>, &[f64]) -> Vec<Treatment> + 'e;

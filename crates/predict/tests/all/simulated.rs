@@ -58,6 +58,15 @@ fn predictions_come_close_to_simulations_of_the_change() {
 }
 
 #[test]
+fn waits_under_one_level_are_not_taken_for_a_delay() {
+    let steps = vec![(12, 40)];
+    let before = System { steps, web_cores: 1, web_ms: 8.0, think_ms: 60.0, ..System::default() };
+    let prediction = predicted(&before.run("before"), "add-cpu=web,2");
+    let (rate, mean) = errors(&prediction, &System { web_cores: 2, ..before }.run("after"));
+    assert!(rate.abs() <= 0.05 && mean.abs() <= 0.12, "{rate:+.3} {mean:+.3} {prediction:#?}");
+}
+
+#[test]
 fn a_system_that_the_model_does_not_reproduce_is_not_trusted() {
     // Most calls are refused again and again, and wait twice as long each time.
     let store = System { partitions: 3, provisioned: 120.0, charge: 3.0, ..system() };
