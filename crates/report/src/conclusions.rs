@@ -16,7 +16,7 @@ pub(crate) struct Judged<'a> {
     pub(crate) conclusion: &'a Conclusion,
     /// Whether it comes back; `None` if a variant or a figure that it is about was not measured.
     pub(crate) comes_back: Option<bool>,
-    /// What the run shows: every condition, or only those that are not true.
+    /// Conditions as the run shows them: every one, or only those that are not true.
     pub(crate) shown: Vec<String>,
 }
 
