@@ -29,6 +29,8 @@ use crate::{Cannot, DiagnosedTrial};
 /// Least error of a known part of a request's time, a share: of sampled CPU, of a wait that sockets show, of a timer of the
 /// kernel.
 const PART_ERROR: f64 = 0.1;
+/// Time of services that a request uses ÷ its latency from which several work on it at once.
+const BATCH_MIN: f64 = 1.25;
 /// CPU of a level from which its samples tell that of a request, core-seconds: the kernel counts hundredths.
 const SAMPLED_CPU_MIN_S: f64 = 0.2;
 
@@ -48,6 +50,8 @@ pub(crate) struct System {
     /// Processors that a request uses at the same time where no limit holds it to one, from 1: a query with several
     /// workers, a collection of garbage beside it. Its CPU takes a request no longer than the request itself.
     pub(crate) processors: f64,
+    /// Whether the only user's request is a batch, on whose items replicas and services work at the same time.
+    pub(crate) is_batch: bool,
     /// Sections that so many requests at a time may enter.
     pub(crate) sections: Vec<Section>,
     /// Stores with a provisioned rate.
@@ -92,6 +96,7 @@ impl System {
             fixed_cores: 0.0,
             cores: demands::cores(trial),
             processors: 1.0,
+            is_batch: false,
             sections: Vec::new(),
             stores: stores::stores(trial),
             waits: Vec::new(),
@@ -106,6 +111,7 @@ impl System {
             levels,
         };
         system.set_demands(&demands);
+        system.is_batch = system.works_at_once();
         system.waits = waits::waits(diagnosed, &system.levels);
         let capacity = Capacity::of(&system.levels);
         system.sections = sections::sections(diagnosed, &system.programs, capacity.as_ref(), &system.waits);
@@ -140,12 +146,23 @@ impl System {
         self.processors = if shortest_s > 0.0 { (cpu_s / shortest_s).clamp(1.0, self.cores.max(1.0)) } else { 1.0 };
     }
 
+    /// Whether one user's request uses more time of services than it takes.
+    fn works_at_once(&self) -> bool {
+        let own_s: f64 = self.programs.iter().map(|program| self.program_station(program).own_time_s()).sum();
+        let shortest_s = self.levels.iter().map(Level::mean_s).fold(f64::INFINITY, f64::min);
+        self.is_one_user() && own_s > BATCH_MIN * shortest_s
+    }
+
     /// The stations in the order of [`Self::resources`].
     pub(crate) fn network(&self) -> Network {
         let programs = self.programs.iter().map(|program| self.program_station(program));
         let sections = self.sections.iter().map(Section::station);
+        let mut stations: Vec<Station> = programs.chain([self.machine_station()]).chain(sections).collect();
+        if self.is_batch {
+            only_longest(&mut stations);
+        }
         Network {
-            stations: programs.chain([self.machine_station()]).chain(sections).collect(),
+            stations,
             delay_s: self.delay_s,
             think_s: self.think_s,
             variability: self.variability,
@@ -290,11 +307,28 @@ impl System {
     }
 }
 
+/// Of stations that work on a batch at the same time, as their copies do, leaves the time of the one that takes longest.
+fn only_longest(stations: &mut [Station]) {
+    let longest_s = stations.iter().map(|station| station.own_s).fold(0.0, f64::max);
+    let longest = stations.iter().position(|station| station.own_s == longest_s);
+    for (at, station) in stations.iter_mut().enumerate() {
+        station.own_s = if Some(at) == longest { longest_s / f64::from(station.copies) } else { 0.0 };
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use narrows_testkit::simulator;
 
     use super::*;
+
+    #[test]
+    fn a_batch_takes_as_long_as_the_station_that_works_longest() {
+        let copies = Station { copies: 4, ..Station::new(0.5, 1) };
+        let mut stations = [Station::new(0.4, 1), copies, Station::of_waits(0.9, 1)];
+        only_longest(&mut stations);
+        assert_eq!(stations.map(|station| station.own_time_s()), [0.0, 0.5, 0.0]);
+    }
 
     #[test]
     fn a_rest_within_the_error_of_what_is_known_goes_with_it() {
