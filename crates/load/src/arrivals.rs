@@ -6,8 +6,8 @@
 //! nonhomogeneous Poisson processes by thinning", section 1).
 //!
 //! All threads follow one schedule without speaking to each other. Even arrival k belongs to thread k modulo their
-//! number. Bursts are even arrivals that do not wait for their own moment but are due at that of the first of their burst;
-//! a burst is divided over the threads. A Poisson process is split into independent ones of an equal part of the rate each, which is exact: the
+//! number. Bursts are even arrivals that do not wait for their own moment but are due at that of the first of their burst, or at
+//! the last tick of a clock; a burst is divided over the threads. A Poisson process is split into independent ones of an equal part of the rate each, which is exact: the
 //! superposition of independent Poisson processes is a Poisson process of the sum of their rates.
 
 use std::time::Duration;
@@ -122,8 +122,9 @@ pub(crate) struct Due {
 
 #[derive(Debug, Clone)]
 enum Spacing {
-    /// The number of the next arrival, and how many are due at the same moment.
-    Even { next: u64, burst: u64 },
+    /// The number of the next arrival, how many are due at the same moment, and the length of the ticks at whose beginning
+    /// they are due, nanoseconds.
+    Even { next: u64, burst: u64, tick_ns: i64 },
     /// The sum of the exponentials so far.
     Random { sum: f64, random: Random },
 }
@@ -132,8 +133,14 @@ impl Due {
     /// `random` is drawn from by a Poisson process only, and has to differ between parts.
     pub(crate) fn new(curve: RateCurve, start_ns: i64, arrivals: Arrivals, part: Part, random: Random) -> Self {
         let spacing = match arrivals {
-            Arrivals::Uniform => Spacing::Even { next: part.number as u64, burst: 1 },
-            Arrivals::Bursts(size) => Spacing::Even { next: part.number as u64, burst: u64::from(size.max(1)) },
+            Arrivals::Uniform => Spacing::Even { next: part.number as u64, burst: 1, tick_ns: 1 },
+            Arrivals::Bursts(size) => {
+                Spacing::Even { next: part.number as u64, burst: u64::from(size.max(1)), tick_ns: 1 }
+            }
+            Arrivals::BurstsEvery(tick_ns) => {
+                let tick_ns = i64::try_from(tick_ns).unwrap_or(i64::MAX).max(1);
+                Spacing::Even { next: part.number as u64, burst: 1, tick_ns }
+            }
             Arrivals::Poisson => Spacing::Random { sum: 0.0, random },
         };
         Self { curve, start_ns, piece: 0, step: part.of as f64, spacing }
@@ -144,8 +151,10 @@ impl Iterator for Due {
     type Item = i64;
 
     fn next(&mut self) -> Option<i64> {
+        let mut tick = 1;
         let arrivals = match &mut self.spacing {
-            Spacing::Even { next, burst } => {
+            Spacing::Even { next, burst, tick_ns } => {
+                tick = *tick_ns;
                 if *next as f64 + PHASE >= self.curve.total() {
                     return None;
                 }
@@ -164,7 +173,8 @@ impl Iterator for Due {
         let piece = &self.curve.pieces[self.piece];
         let within_ns = (piece.seconds_to(arrivals - piece.before) * 1e9).round() as i64;
         // An arrival within a piece is due before the piece's end, whatever is rounded.
-        Some(self.start_ns + piece.start_ns + within_ns.min(piece.length_ns - 1))
+        let due_ns = piece.start_ns + within_ns.min(piece.length_ns - 1);
+        Some(self.start_ns + due_ns - due_ns % tick)
     }
 }
 
@@ -232,6 +242,23 @@ mod tests {
         assert_eq!(parts, due);
         let single = Due::new(curve.clone(), 0, Arrivals::Bursts(1), WHOLE, Random::new(0, 0));
         assert_eq!(single.collect::<Vec<_>>(), even(&curve, WHOLE));
+    }
+
+    #[test]
+    fn clients_whose_timers_tick_together_are_more_at_a_higher_rate() {
+        let curve = RateCurve::constant(100.0, Duration::from_secs(1)).then(300.0, 300.0, Duration::from_secs(1));
+        let every = |tick_ms: u64, part| {
+            let arrivals = Arrivals::BurstsEvery(tick_ms * 1_000_000);
+            Due::new(curve.clone(), 0, arrivals, part, Random::new(0, 0)).collect::<Vec<i64>>()
+        };
+        let due = every(100, WHOLE);
+        let bursts: Vec<(i64, usize)> =
+            due.chunk_by(|a, b| a == b).map(|all| (all[0] / 1_000_000, all.len())).collect();
+        assert_eq!((bursts.len(), bursts[0], bursts[9]), (20, (0, 10), (900, 10)));
+        assert_eq!((bursts[10], bursts[19]), ((1_000, 30), (1_900, 30)));
+        let mut parts: Vec<i64> = (0..3).flat_map(|number| every(100, Part { number, of: 3 })).collect();
+        parts.sort_unstable();
+        assert_eq!(parts, due);
     }
 
     #[test]

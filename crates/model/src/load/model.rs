@@ -134,6 +134,8 @@ pub enum Arrivals {
     Poisson,
     /// So many at the same moment, at least 1, then none until the next burst: clients whose timers tick together.
     Bursts(u32),
+    /// Those of so many nanoseconds, at least 1, at the beginning of that time: the same clients at any rate.
+    BurstsEvery(u64),
 }
 
 /// A part of a `ramping-arrival-rate` load.

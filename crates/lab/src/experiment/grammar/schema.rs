@@ -382,6 +382,8 @@ load:
             (scenario("model: constant-arrival-rate, rate: 500/s, duration: 1s, arrivals: bursts of 82"), true),
             (scenario("model: constant-arrival-rate, rate: 500/s, duration: 1s, arrivals: bursts of 0"), false),
             (scenario("model: constant-arrival-rate, rate: 500/s, duration: 1s, arrivals: bursts of 200000"), false),
+            (scenario("model: constant-arrival-rate, rate: 500/s, duration: 1s, arrivals: bursts every 7.7ms"), true),
+            (scenario("model: constant-arrival-rate, rate: 500/s, duration: 1s, arrivals: bursts every 7"), false),
             (scenario("model: constant-arrival-rate, rate: 0.5, duration: 1s"), true),
             (scenario("model: constant-arrival-rate, rate: \"${n}/min\", duration: 1s"), true),
             (scenario("model: constant-arrival-rate, rate: 0, duration: 1s"), false),

@@ -60,7 +60,7 @@ const ARRIVALS: Key<Arrivals> = Key::default(
     parameter(&kind::ARRIVALS),
     "uniform",
     "How arrivals are spaced: evenly, at random as those of many independent clients, or so many at the same moment as \
-     those of clients whose timers tick together (`hey -c 82 -q 130` sends bursts of 82).",
+     those of clients whose timers tick together (`hey -c 82 -q 130` sends bursts of 82, which are bursts every 7.7 ms).",
 );
 
 /// Keys of the scenarios of each model beside the keys of all.

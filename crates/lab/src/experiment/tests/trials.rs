@@ -326,6 +326,12 @@ fn every_model_is_bound() {
     let bursts =
         model("model: constant-arrival-rate\n      rate: 500/s\n      duration: 2s\n      arrivals: bursts of 82");
     assert!(matches!(bursts, LoadModel::ConstantArrivalRate { arrivals: Arrivals::Bursts(82), .. }), "{bursts:?}");
+    let ticks =
+        model("model: constant-arrival-rate\n      rate: 500/s\n      duration: 2s\n      arrivals: bursts every 8ms");
+    assert!(
+        matches!(ticks, LoadModel::ConstantArrivalRate { arrivals: Arrivals::BurstsEvery(8_000_000), .. }),
+        "{ticks:?}"
+    );
     let ramp = "model: ramping-arrival-rate\n      max_vus: 7\n      arrivals: poisson\n      ";
     let shown = |model| match model {
         LoadModel::RampingArrivalRate { start_rate, stages, vus_max: 7, arrivals: Arrivals::Poisson } => {
