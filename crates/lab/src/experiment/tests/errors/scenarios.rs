@@ -87,7 +87,7 @@ fn errors_in_scenarios_are_reported_with_their_place() {
           arrivals: random
           max_vus: 0
     e.yaml:12:13: load.scenarios.main.rate: expected a rate above 0 such as 500 or `30/min`, found 0
-    e.yaml:14:17: load.scenarios.main.arrivals: expected `uniform`, `poisson` or `bursts of N`, N from 1 to 100000, found "random"
+    e.yaml:14:17: load.scenarios.main.arrivals: expected `uniform`, `poisson`, `bursts of N`, N from 1 to 100000, or `bursts every` and a length of time, found "random"
     e.yaml:15:16: load.scenarios.main.max_vus: expected a whole number from 1 to 100000, found 0
     --- model: ramping-arrival-rate
           stages: [{ duration: 1s, target: 0 }]
