@@ -55,7 +55,7 @@ fn the_chain_is_loaded_and_its_rate_is_one_that_was_reached() {
     assert_eq!(of("plain-unthrottled", "state"), "done");
     let why = of("plain-equal-rate", "caveats");
     assert!(why.contains("40 % of the ") && why.contains("that plain-unthrottled reached"), "{why}");
-    assert!(why.contains("whether sidecar-unthrottled could hold it is not known"), "{why}");
+    assert!(why.contains("whether sidecar-unthrottled and envoy-unthrottled could hold it is not known"), "{why}");
     let rate: f64 = of("plain-equal-rate", "json_extract(parameters, '$.rate')").parse().unwrap();
     assert!(rate > 1.0 && rate < 9_000_000.0, "{rate}");
     assert_eq!(of("plain-unthrottled", "json_extract(parameters, '$.rate')"), "9000000");
