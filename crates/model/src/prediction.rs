@@ -429,7 +429,7 @@ pub enum Assumption {
     },
     /// Requests are spread evenly over the replicas.
     EvenReplicas,
-    /// Each replica has a cache of its own, which keeps entries as long as now.
+    /// Replicas do not share a cache, and entries live as long as now.
     CacheOfEachReplica {
         /// Share of the requests that it does not serve now, 0 to 1.
         misses: f64,

@@ -103,7 +103,7 @@ pub struct PublishedFigure {
     /// the experiment, or a few words; see [`chosen`].
     #[serde(default)]
     pub fitted: Vec<(String, String)>,
-    /// Variants whose measured value follows by arithmetic from something that was published too, and what that is.
+    /// Variants whose measured value follows by arithmetic from another published fact, and that fact.
     #[serde(default)]
     pub given: Vec<(String, String)>,
     /// Name of the figure that this one has in another unit: a measure's word, or a metric.

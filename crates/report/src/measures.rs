@@ -61,7 +61,7 @@ fn share(value: f64) -> String {
     format!("{percent:.decimals$} %")
 }
 
-/// Word for the standing of a measured figure, and what it rests on; `None` if it could have come out otherwise.
+/// Word for the standing of a measured figure and its reason; `None` for a free figure.
 pub(crate) fn standing(standing: &Standing) -> Option<(&'static str, &str)> {
     match standing {
         Standing::Free => None,

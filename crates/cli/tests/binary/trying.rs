@@ -57,7 +57,7 @@ const RAISE_LIMIT: [&str; 8] = [
     "tried.narrows",
 ];
 
-/// Runs a command at a terminal of its own. `typed` lists pairs in Python: a text to wait for, and what is typed then.
+/// Output of a command that runs in a pseudoterminal. `typed` lists pairs in Python: the text to wait for, and the reply.
 fn at_a_terminal(bench: &Bench, arguments: &[&str], typed: &str) -> Output {
     let program = format!(
         r#"

@@ -1,4 +1,4 @@
-//! Caches that each process of a service has: with more of them, each cache is asked for less, and finds less.
+//! Caches in the processes of a service. With more processes, fewer requests reach each cache, and its hit ratio falls.
 //!
 //! A cache shows as requests of one operation of which some call something and others nothing. Entries that are kept for so
 //! long are found the more often the more requests come for them: with a mean of x requests in that time, x of x + 1 are

@@ -177,8 +177,8 @@ fn cpu(trial: &TrialEvidence, windows: &[(i64, i64)], seconds: f64) -> BTreeMap<
     used
 }
 
-/// The mean of the points of a series in these windows, each a mean over the time since the one before; `None` without a point
-/// there. Points whose time lies in a window as a whole count, as long as it is; where there are none, all points there.
+/// Mean of a series in these windows; `None` without a point there. A point is a mean over the time since the point before. Points
+/// whose whole time lies in a window count, weighted by its length; without any, all points in the windows count equally.
 fn mean_in(points: &[Point], windows: &[(i64, i64)]) -> Option<f64> {
     let is_in = |time_ns: i64| windows.iter().any(|(start_ns, end_ns)| (*start_ns..*end_ns).contains(&time_ns));
     let is_within = |pair: &&[Point]| {

@@ -190,8 +190,8 @@ impl System {
         Capacity::of(&self.levels).map_or(0.0, |capacity| capacity.rate)
     }
 
-    /// Time that nothing explains and that goes with so much of what is explained, seconds: each known part of a request's
-    /// time is known with an error, for which a rest is taken that is no larger; one twice as large is a part of its own.
+    /// Unexplained time that disappears when this much explained time does, seconds. Known parts of a request's time have an
+    /// error. A rest no larger than that error disappears with them; a rest twice as large stays.
     pub(crate) fn unexplained_with(&self, removed_s: f64) -> f64 {
         let unloaded_s = self.network().unloaded_s();
         let of_waits: f64 = self.waits.iter().map(|wait| wait.request_s).sum();

@@ -47,8 +47,8 @@ rule_thresholds! {
     cpu_pressure_share: f64 = 0.10;
     /// Share of the limit that a service limited by bursts must use, median.
     cpu_throttled_limit_share: f64 = 0.70;
-    /// Share of the requests under way that must wait for a processor in a service limited by bursts, where nothing else
-    /// shows that the load waits: the share of the latency from which other waits are told too.
+    /// Share of the requests under way that must wait for a processor in a service limited by bursts, unless throughput
+    /// shows that the load waits. Other waits count from the same share of the latency.
     cpu_held_requests_share: f64 = 0.20;
     /// Throughput has stopped growing when it grows by less than this share of the growth of users or of the offered
     /// rate.

@@ -169,7 +169,7 @@ fn evidence_of(cpu: &Cpu<'_>, service: &str, worst: &Worst<PausedReplica<'_>>) -
     }
 }
 
-/// The load in an interval, by its place among all, and what it brought. `replicas` are those that are stopped, and all.
+/// Load and responses of the interval at this index. `replicas` are how many are stopped, and how many there are.
 fn in_interval(cpu: &Cpu<'_>, service: &str, at: usize, replicas: (usize, usize)) -> evidence::GarbageCollection {
     let interval = &cpu.intervals[at];
     evidence::GarbageCollection {

@@ -27,8 +27,9 @@ use crate::stats::finite;
 
 /// Threads at work, at least; with one, requests take turns (`serialised-section`).
 const WORKING_MIN: f64 = 1.5;
-/// Share of the threads at work by which their number may differ under the lighter load, and threads that are none.
+/// Difference of the threads at work between the two loads that still counts as the same number: a share of them.
 const SAME_SHARE: f64 = 0.1;
+/// The same as a number of threads, for small pools.
 const SAME_THREADS: f64 = 0.25;
 /// Factor by which the requests at work must grow between the two loads.
 const REQUESTS_GROWTH_MIN: f64 = 1.5;

@@ -1,8 +1,8 @@
 //! Refused calls of a service without spans, as its threads and sockets show them.
 //!
-//! A program that sleeps for a time of its own choice sleeps as long under each load. If the sleep of a request grows with
-//! the load and throughput does not, something tells the program how long to wait, so that a rate is not exceeded. If
-//! requests also call one peer more than once and quickly, that peer's rate is the limit. Sockets show no status.
+//! A fixed sleep is equally long under each load. If the sleep of a request grows with the load and throughput does not, the
+//! program waits until a rate limit lets it continue. If requests also call one peer more than once and quickly, that peer's
+//! rate is the limit. Sockets show no status.
 //!
 //! Programs whose threads do not sleep with their requests (Node.js, Go, async Rust) show nothing of this.
 

