@@ -5,36 +5,14 @@
 // FAULT=1 looks up the name for each request, as http.get does it: by the system's resolver, in threads of libuv, which looks up
 // two names at a time. Else the address is kept.
 
-const dgram = require('node:dgram');
 const dns = require('node:dns');
 const http = require('node:http');
 
+const { serveNames } = require('../name_server');
+
 const { ROLE, CARRIER_PORT, PORT, FAULT } = process.env;
 const NAME_SERVER = '127.0.0.155';
-const HEADER_BYTES = 12;
-const TYPE_A = 1;
 const DELAY_MS = 80;
-
-/** Responds to every question for an IPv4 address with 127.0.0.1. */
-function response(query) {
-  let end = HEADER_BYTES;
-  while (query[end] !== 0) {
-    end += query[end] + 1;
-  }
-  const isA = query.readUInt16BE(end + 1) === TYPE_A;
-  const header = Buffer.from([query[0], query[1], 0x81, 0x80, 0, 1, 0, isA ? 1 : 0, 0, 0, 0, 0]);
-  const question = query.subarray(HEADER_BYTES, end + 5);
-  const answer = Buffer.from([0xc0, HEADER_BYTES, 0, TYPE_A, 0, 1, 0, 0, 0, 1, 0, 4, 127, 0, 0, 1]);
-  return Buffer.concat(isA ? [header, question, answer] : [header, question]);
-}
-
-function names() {
-  const socket = dgram.createSocket('udp4');
-  socket.on('message', (query, client) => {
-    setTimeout(() => socket.send(response(query), client.port, client.address), DELAY_MS);
-  });
-  socket.bind(53, NAME_SERVER, () => console.log('listening on', NAME_SERVER));
-}
 
 let kept;
 function lookup(name, options, found) {
@@ -64,7 +42,7 @@ function serve(listener) {
 }
 
 if (ROLE === 'names') {
-  names();
+  serveNames(NAME_SERVER, DELAY_MS);
 } else {
   serve(ROLE === 'carrier' ? (_, reply) => reply.end('Rome') : parcels);
 }
