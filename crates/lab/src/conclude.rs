@@ -36,6 +36,13 @@ pub struct Selection {
     pub within: TimeRange,
 }
 
+impl Selection {
+    fn is_meant(&self, trial: &Trial) -> bool {
+        self.variant.as_ref().is_none_or(|wanted| *wanted == trial.variant)
+            && self.repetition.is_none_or(|wanted| wanted == trial.repetition)
+    }
+}
+
 /// Part of a run file, to compare with another.
 #[derive(Debug, Clone, Copy)]
 pub struct RunPart<'a> {
@@ -81,17 +88,18 @@ pub fn outcome_beside<E: From<Error>>(
 /// # Errors
 /// When the file cannot be read.
 pub fn evidence(path: &Path, limit: TraceLimit) -> Result<RunEvidence, Error> {
-    evidence_within(path, limit, &TimeRange::default())
+    read(path, limit, &Selection::default())
 }
 
-fn evidence_within(path: &Path, limit: TraceLimit, within: &TimeRange) -> Result<RunEvidence, Error> {
+/// All trials; those that are not meant perhaps without operations and traces.
+fn read(path: &Path, limit: TraceLimit, selection: &Selection) -> Result<RunEvidence, Error> {
     if is_evidence(path) {
-        if !within.is_all() {
+        if !selection.within.is_all() {
             return Err(Error::EvidenceIsWhole { path: path.to_owned() });
         }
         return read_evidence(path).map_err(|source| Error::Evidence { path: path.to_owned(), source });
     }
-    let mut evidence = Reader::open(path)?.evidence_within(limit, within)?;
+    let mut evidence = Reader::open(path)?.evidence_within(limit, &selection.within, |trial| selection.is_meant(trial))?;
     let experiment = RecordedExperiment::read(&evidence.run.experiment_source);
     evidence.trials.iter_mut().for_each(|trial| trial.client_addresses = experiment.client_addresses);
     Ok(evidence)
@@ -107,7 +115,7 @@ fn concluded(path: &Path, selection: &Selection) -> Result<(Outcome, RecordedExp
 }
 
 fn selected_evidence(path: &Path, selection: &Selection) -> Result<(RunEvidence, RecordedExperiment), Error> {
-    let evidence = evidence_within(path, TraceLimit::default(), &selection.within)?;
+    let evidence = read(path, TraceLimit::default(), selection)?;
     let evidence = selected(evidence, path, selection)?;
     let experiment = RecordedExperiment::read(&evidence.run.experiment_source);
     Ok((evidence, experiment))
@@ -185,7 +193,7 @@ pub fn compare(before: RunPart<'_>, after: RunPart<'_>, question: Question) -> R
 fn of_one_variant(part: RunPart<'_>) -> Result<RunEvidence, Error> {
     let RunPart { path, selection, label } = part;
     let evidence = match is_evidence(path) {
-        true => evidence_within(path, TraceLimit::default(), &selection.within)?,
+        true => read(path, TraceLimit::default(), selection)?,
         false => Reader::open(path)?.loads_within(&selection.within)?,
     };
     let evidence = selected(evidence, path, selection)?;
@@ -208,12 +216,8 @@ pub fn baseline(path: &Path, selection: &Selection) -> Result<baseline::Summary,
 }
 
 fn selected(mut evidence: RunEvidence, path: &Path, selection: &Selection) -> Result<RunEvidence, Error> {
-    let is_meant = |variant: &str, repetition: u32| {
-        selection.variant.as_ref().is_none_or(|wanted| wanted == variant)
-            && selection.repetition.is_none_or(|wanted| wanted == repetition)
-    };
     let known: Vec<String> = evidence.trials.iter().map(|trial| trial.trial.label()).collect();
-    evidence.trials.retain(|trial| is_meant(&trial.trial.variant, trial.trial.repetition));
+    evidence.trials.retain(|trial| selection.is_meant(&trial.trial));
     if evidence.trials.is_empty() && *selection != Selection::default() {
         let variant = selection.variant.clone().unwrap_or_default();
         let repetition = selection.repetition;

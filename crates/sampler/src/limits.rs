@@ -20,10 +20,10 @@ pub const STATES_MAX: usize = 160;
 /// The least mean time between samples of the sockets.
 pub const SOCKETS_INTERVAL: Duration = Duration::from_millis(47);
 /// Share of a core that samples of the sockets may take: where one takes longer, they are further apart.
-pub const SOCKETS_SHARE_MAX: f64 = 0.008;
+pub const SOCKETS_SHARE_MAX: f64 = 0.006;
 /// Share of a core that full readings of the sockets may take, which learn whose they are: with many connections, they are
 /// more than a second apart.
-pub const SOCKETS_FULL_SHARE_MAX: f64 = 0.002;
+pub const SOCKETS_FULL_SHARE_MAX: f64 = 0.001;
 
 /// Processes of the host that are looked at in one reading.
 pub const HOST_PROCESSES_MAX: usize = 65_536;

@@ -78,7 +78,7 @@ pub(crate) fn ranking(before: NamedTrials<'_>, after: NamedTrials<'_>, threshold
     let sides = [before.label, after.label];
     let (before, after) = (before.trials, after.trials);
     let spread = assumed([before, after], thresholds);
-    let (old, new) = (Parts::of(before, thresholds), Parts::of(after, thresholds));
+    let [old, new] = both(before, after, |trials| Parts::of(trials, thresholds));
     let clocks =
         sides.into_iter().zip([&old.skews, &new.skews]).filter_map(|(side, skews)| clocks_apart(side, skews)).collect();
     let comparison = Comparison::new(old, new, spread);
@@ -95,6 +95,19 @@ pub(crate) fn ranking(before: NamedTrials<'_>, after: NamedTrials<'_>, threshold
     services.sort_by(|a, b| weight(b).total_cmp(&weight(a)).then_with(|| a.service.cmp(&b.service)));
     services.truncate(SERVICES_MAX);
     Ranking { requests: comparison.map(|comparison| comparison.requests()), services, clocks }
+}
+
+/// A figure of both sides, which are worked out at the same time.
+fn both<T: Send>(
+    before: &[&TrialEvidence],
+    after: &[&TrialEvidence],
+    of: impl Fn(&[&TrialEvidence]) -> T + Sync,
+) -> [T; 2] {
+    std::thread::scope(|scope| {
+        let old = scope.spawn(|| of(before));
+        let new = of(after);
+        [old.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)), new]
+    })
 }
 
 /// The change of each service, in no order.

@@ -91,6 +91,8 @@ impl BoundedConnection {
     pub(super) fn new(mut connection: Connection, bounds: Bounds) -> Result<Self> {
         distrust(&connection, bounds.value_bytes)?;
         connection.set_limit(Limit::SQLITE_LIMIT_ATTACHED, 0)?;
+        // Otherwise, a statement is planned again whenever a value changes, such as that of its LIMIT.
+        connection.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_QPSG, true)?;
         let clock = Arc::new(Clock::new(bounds.time));
         stop_with(&mut connection, Arc::clone(&clock))?;
         Ok(Self { connection, clock, depth: Cell::new(0), collected: Cell::new(0), bounds })

@@ -53,21 +53,29 @@ impl Reader {
     /// Of the traces, those are read whose root began in a counted window, at most as many as `limit` says; the same
     /// ones each time. A trace's weight is its root's weight × how many traces of its weight it was chosen from.
     pub fn evidence(&self, limit: TraceLimit) -> Result<RunEvidence> {
-        self.evidence_within(limit, &TimeRange::default())
+        self.evidence_within(limit, &TimeRange::default(), |_| true)
     }
 
     /// As [`Reader::evidence`], of a part of each trial: what of its windows lies there, with the operations and traces of
-    /// that time. A trial may be left without a window.
-    pub fn evidence_within(&self, limit: TraceLimit, within: &TimeRange) -> Result<RunEvidence> {
+    /// that time. A trial may be left without a window, and one that is not meant is without operations and traces.
+    pub fn evidence_within(
+        &self,
+        limit: TraceLimit,
+        within: &TimeRange,
+        is_meant: impl Fn(&Trial) -> bool,
+    ) -> Result<RunEvidence> {
         let _call = self.begin();
         let _snapshot = self.snapshot()?;
         let run = self.run()?;
-        let trials = self.trials()?.into_iter().map(|trial| self.trial_evidence(&run, trial, limit, within));
+        let trials = self.trials()?.into_iter().map(|trial| match is_meant(&trial) {
+            true => self.trial_evidence(&run, trial, limit, within),
+            false => self.trial_load(&run, trial, within),
+        });
         Ok(RunEvidence { trials: trials.collect::<Result<_>>()?, run })
     }
 
-    /// As [`Reader::evidence_within`], without operations and traces: what figures of the load and of CPU need, in a
-    /// fraction of the time.
+    /// As [`Reader::evidence_within`], every trial without operations and traces: what figures of the load and of CPU need,
+    /// in a fraction of the time.
     ///
     /// # Errors
     /// As [`Reader::evidence`].

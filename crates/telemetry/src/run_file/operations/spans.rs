@@ -7,7 +7,7 @@ use std::collections::{HashMap, HashSet};
 
 use narrows_model::trace::{SpanKind, SpanStatus, TraceId, is_step_of_call};
 use rusqlite::types::FromSqlError;
-use rusqlite::{OptionalExtension, Row, Statement};
+use rusqlite::{OptionalExtension, Row, Rows};
 
 use super::super::bounds::BoundedConnection;
 use super::super::spans::key_hash::HashKeys;
@@ -74,15 +74,6 @@ pub(in super::super) struct TraceSummary {
 }
 
 impl TraceSummary {
-    /// `None` if there is no such row.
-    fn read(find: &mut Statement<'_>, row: i64) -> rusqlite::Result<Option<Self>> {
-        let summary = |found: &Row<'_>| {
-            let (id, weight) = (found.get(0)?, found.get(1)?);
-            Ok(Self { row, id, weight, start_ns: i64::MAX, has_root: false, has_failed: false })
-        };
-        find.query_row([row], summary).optional()
-    }
-
     fn add(&mut self, span: &SpanRow) {
         self.has_failed |= span.has_failed;
         let is_root = span.parent == 0;
@@ -91,6 +82,24 @@ impl TraceSummary {
         } else if is_root == self.has_root {
             self.start_ns = self.start_ns.min(span.start_ns);
         }
+    }
+}
+
+/// The traces of a trial, read beside its spans, which are in the same order.
+struct TraceRows<'s> {
+    rows: Rows<'s>,
+    last: Option<TraceSummary>,
+}
+
+impl TraceRows<'_> {
+    /// The trace of a row; `None` if there is no such row. Rows are asked for in their order.
+    fn find(&mut self, row: i64) -> rusqlite::Result<Option<TraceSummary>> {
+        while self.last.is_none_or(|last| last.row < row) {
+            let Some(found) = self.rows.next()? else { return Ok(None) };
+            let (row, id, weight) = (found.get(0)?, found.get(1)?, found.get(2)?);
+            self.last = Some(TraceSummary { row, id, weight, start_ns: i64::MAX, has_root: false, has_failed: false });
+        }
+        Ok(self.last.filter(|last| last.row == row))
     }
 }
 
@@ -108,7 +117,9 @@ pub(super) fn each_trace(
     let mut shapes = Shapes::new(connection, trial)?;
     let sql = "SELECT trace, shape, span_id, parent_span_id, start_ns, length_ns, db_charge \
                FROM span_rows NOT INDEXED WHERE trace BETWEEN ?1 AND ?2 ORDER BY trace";
-    let mut find = connection.prepare("SELECT trace_id, weight FROM trace_rows WHERE id = ?1")?;
+    let traces = "SELECT id, trace_id, weight FROM trace_rows NOT INDEXED WHERE id BETWEEN ?1 AND ?2 ORDER BY id";
+    let mut traces = connection.prepare(traces)?;
+    let mut traces = TraceRows { rows: traces.query((first, last))?, last: None };
     let mut statement = connection.prepare(sql)?;
     let mut rows = statement.query((first, last))?;
     let mut current: Option<TraceSummary> = None;
@@ -120,7 +131,7 @@ pub(super) fn each_trace(
         let trace = match &mut current {
             Some(trace) if trace.row == id => trace,
             ended => {
-                let Some(begun) = TraceSummary::read(&mut find, id)? else { continue };
+                let Some(begun) = traces.find(id)? else { continue };
                 if let Some(ended) = ended {
                     left_out += keep_earliest(&mut spans, spans_max);
                     show(ended, &spans, std::mem::take(&mut left_out))?;
