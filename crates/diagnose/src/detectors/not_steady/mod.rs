@@ -29,7 +29,7 @@ use crate::thresholds::rule_thresholds;
 
 mod disturbance;
 mod steadiness;
-mod warm_up;
+pub(super) mod warm_up;
 mod words;
 
 rule_thresholds! {

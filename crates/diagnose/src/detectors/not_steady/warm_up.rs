@@ -14,7 +14,7 @@ use crate::read::threads::mean;
 use crate::stats::finite;
 
 /// The service whose CPU per request falls most; `None` if that of no service falls by much.
-pub(super) fn warm_up(reading: &Reading<'_>) -> Option<WarmUp> {
+pub(in crate::detectors) fn warm_up(reading: &Reading<'_>) -> Option<WarmUp> {
     let services = reading.trial.service_names().into_iter();
     let found = services.filter_map(|service| of_service(reading, service));
     found.max_by(|a, b| a.fall().total_cmp(&b.fall()))

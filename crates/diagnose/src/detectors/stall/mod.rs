@@ -6,7 +6,8 @@
 //! second does not show either, so causes come from other findings, which the ranking puts first.
 //!
 //! A system that stands still most of the time is slow, not stalled. Where other programs fill the machine, each process
-//! waits for a processor now and then, so stalls must be longer there.
+//! waits for a processor now and then, so stalls must be longer there. Stalls that end once a service is warm are those of
+//! code that is being compiled.
 
 use narrows_model::evidence::{LoadTotals, TrialEvidence};
 use narrows_model::finding::evidence::stall as evidence;
@@ -14,6 +15,7 @@ use narrows_model::finding::{Confidence, Finding, FindingKind};
 use narrows_model::stalls::Stalls;
 
 use crate::Detector;
+use crate::detectors::not_steady::warm_up::warm_up;
 use crate::read::Reading;
 use crate::read::machine::is_crowded_out;
 use crate::read::target::target;
@@ -56,7 +58,7 @@ impl Detector for Stall {
     }
 
     fn version(&self) -> u32 {
-        2
+        3
     }
 
     fn holds_all_requests(&self) -> bool {
@@ -76,7 +78,9 @@ impl Detector for Stall {
         let is_crowded = (0..reading.intervals.len()).any(|at| is_crowded_out(reading, at));
         let least_ns = if is_crowded { thresholds.stall_crowded_ns } else { thresholds.stall_ns };
         let is_long = stalls.median_ns() as f64 >= least_ns;
-        if !(is_still && is_now_and_then && is_long && slow.latency_share >= thresholds.stall_latency_share) {
+        if !(is_still && is_now_and_then && is_long && slow.latency_share >= thresholds.stall_latency_share)
+            || are_of_warm_up(reading)
+        {
             return Vec::new();
         }
         vec![Finding {
@@ -86,6 +90,13 @@ impl Detector for Stall {
             ..Finding::new(evidence(reading.trial, &load, slow.share, time_share), self.version())
         }]
     }
+}
+
+/// True if a service warms up, and no stall begins later than that.
+fn are_of_warm_up(reading: &Reading<'_>) -> bool {
+    let begun = reading.intervals.iter().find(|one| one.is_steady).map(|one| one.start_ns);
+    let ends = begun.zip(warm_up(reading)).map(|(begun_ns, warm_up)| begun_ns + warm_up.length_ns);
+    ends.is_some_and(|end_ns| reading.trial.stalls.each.iter().all(|stall| stall.start_ns < end_ns))
 }
 
 fn evidence(trial: &TrialEvidence, load: &LoadTotals, slow_share: f64, time_share: f64) -> evidence::Stall {

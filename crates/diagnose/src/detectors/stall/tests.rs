@@ -52,6 +52,22 @@ fn a_machine_full_of_other_programs_makes_short_stalls() {
     assert_eq!(crowded(150).len(), 1);
 }
 
+/// Three levels of ten seconds. CPU per request falls to a tenth over the first.
+#[test]
+fn stalls_of_a_warm_up_are_not_named() {
+    let with_stalls = |seconds: std::ops::Range<i64>| {
+        let load = Load { vus: 8, rate: 40.0, latency_ms: 1.0 };
+        let levels = TrialBuilder::new("a").service("shop", None).steady(10, load).steady(10, load).steady(10, load);
+        let warming = levels.cpu("shop", 0, |second| if second < 10 { 2.0 - 0.18 * f64::from(second) } else { 0.2 });
+        let mut trial = TrialEvidence { stalls: trial(100).stalls, ..warming.build() };
+        trial.seconds.iter_mut().for_each(|row| row.latency.record_n(100 * MS as u64, 8));
+        trial.stalls.each.retain(|stall| seconds.contains(&((stall.start_ns - TRIAL_START_NS) / (1000 * MS))));
+        detect(&trial)
+    };
+    assert_eq!(with_stalls(0..8), []);
+    assert_eq!(with_stalls(0..15).len(), 1, "it stalls when it is warm too");
+}
+
 #[test]
 fn other_slow_requests_are_left_alone() {
     let with = |change: fn(&mut TrialEvidence)| {
