@@ -3,6 +3,8 @@
 //! How many there are is counted over all spans, second by second. What one costs, the refused attempt and the wait after
 //! it, is read from the traces: those of the level where enough show it, else all.
 
+use std::collections::BTreeMap;
+
 use narrows_model::evidence::TrialEvidence;
 
 use crate::changes::Scene;
@@ -18,16 +20,22 @@ pub(crate) fn refusals_s(trial: &TrialEvidence, scene: &Scene<'_>) -> Vec<f64> {
     let everywhere_s = each_s(scene, &retimed, |_| true).unwrap_or(0.0);
     let of_level = |(at, level): (usize, &Level)| {
         let each_s = each_s(scene, &retimed, |one| one.level == Some(at)).unwrap_or(everywhere_s);
-        count(trial, level) / level.requests as f64 * each_s
+        refused_rate(trial, level) / level.rate() * each_s
     };
     scene.system.levels.iter().enumerate().map(of_level).collect()
 }
 
-/// Refused attempts at a level.
-fn count(trial: &TrialEvidence, level: &Level) -> f64 {
+/// Refused attempts per second at a level: the mean over the seconds of calls whose middle lies in it, which together may be
+/// shorter or longer than it is.
+fn refused_rate(trial: &TrialEvidence, level: &Level) -> f64 {
+    let mut refused: BTreeMap<i64, f64> = BTreeMap::new();
     let calls = trial.operations.iter().flat_map(|operation| &operation.calls);
-    let seconds = calls.flat_map(|call| &call.seconds);
-    seconds.filter(|second| level.contains(second.start_ns + 500_000_000)).map(|second| second.throttled).sum()
+    for second in calls.flat_map(|call| &call.seconds) {
+        if level.contains(second.start_ns + 500_000_000) {
+            *refused.entry(second.start_ns).or_default() += second.throttled;
+        }
+    }
+    refused.values().sum::<f64>() / (refused.len() as f64).max(1.0)
 }
 
 /// The time of a request that one refusal takes, mean over these requests; `None` if they show too few.
