@@ -93,15 +93,20 @@ pub fn evidence(path: &Path, limit: TraceLimit) -> Result<RunEvidence, Error> {
 
 /// All trials; those that are not meant perhaps without operations and traces.
 fn read(path: &Path, limit: TraceLimit, selection: &Selection) -> Result<RunEvidence, Error> {
-    if is_evidence(path) {
-        if !selection.within.is_all() {
-            return Err(Error::EvidenceIsWhole { path: path.to_owned() });
-        }
-        return read_evidence(path).map_err(|source| Error::Evidence { path: path.to_owned(), source });
+    let is_evidence = is_evidence(path);
+    if is_evidence && !selection.within.is_all() {
+        return Err(Error::EvidenceIsWhole { path: path.to_owned() });
     }
-    let mut evidence = Reader::open(path)?.evidence_within(limit, &selection.within, |trial| selection.is_meant(trial))?;
+    let mut evidence = if is_evidence {
+        read_evidence(path).map_err(|source| Error::Evidence { path: path.to_owned(), source })?
+    } else {
+        Reader::open(path)?.evidence_within(limit, &selection.within, |trial| selection.is_meant(trial))?
+    };
     let experiment = RecordedExperiment::read(&evidence.run.experiment_source);
-    evidence.trials.iter_mut().for_each(|trial| trial.client_addresses = experiment.client_addresses);
+    for trial in &mut evidence.trials {
+        trial.client_addresses = trial.client_addresses.or(experiment.client_addresses);
+        trial.arrivals = trial.arrivals.or_else(|| experiment.arrivals(&trial.trial.parameters));
+    }
     Ok(evidence)
 }
 

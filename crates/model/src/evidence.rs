@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::counting::{self, Phase};
 use crate::histogram::{Histogram, Quantiles};
-use crate::load::{ErrorCounts, LatencyFigures, LoadSecond, ReportedLoad, add_counts};
+use crate::load::{Arrivals, ErrorCounts, LatencyFigures, LoadSecond, ReportedLoad, add_counts};
 use crate::messages::MessageEvidence;
 use crate::operation::OperationEvidence;
 use crate::run::{Run, ServiceInstance, Trial, Window, sidecar_of};
@@ -59,6 +59,9 @@ pub struct TrialEvidence {
     pub cores: u32,
     /// Different addresses that the load connects from; `None` if it is unknown.
     pub client_addresses: Option<u32>,
+    /// How its iterations arrive; `None` in a closed model, where open ones differ, and if it is unknown.
+    #[serde(default)]
+    pub arrivals: Option<Arrivals>,
 }
 
 /// Totals of a load over some time.

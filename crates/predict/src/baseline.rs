@@ -6,7 +6,7 @@
 //! wait. With several levels these few numbers cannot hide a model that does not hold: a queue that is missing shows as a
 //! mean that grows and a model that does not. Then the smallest limit that explains the rest is added, as far as it does.
 //! One level cannot tell delay from waiting. There the delay is no longer than traces show of requests that wait for nothing,
-//! and the rest is what times vary by, or how many requests arrive together.
+//! and the rest is what times vary by; requests that arrive together wait for each other by arithmetic, and the delay is fitted.
 
 use narrows_model::finding::evidence::load::LoadLevel;
 use narrows_model::prediction::{BaselineLevel, Doubt, Figures, Measure};
@@ -25,7 +25,7 @@ const FIT_STEPS: usize = 20;
 const LEVELS_MIN: usize = 3;
 /// Variabilities that are tried: exponential times, constant ones in service, constant ones everywhere, and bursts.
 const VARIABILITIES: [f64; 8] = [1.0, 0.75, 0.5, 0.25, 0.1, 0.0, 1.5, 2.0];
-/// Share of the highest rate from which users wait notably for each other, however much times vary.
+/// Share of the highest rate from which requests wait notably for each other, however much times vary.
 const WAITING_USED_MIN: f64 = 0.5;
 /// Variabilities that are tried where one level shows waits: each a quarter more than the one before.
 const WAIT_STEPS: i32 = 18;
@@ -182,24 +182,14 @@ fn searched(system: &System, refusals_s: &[f64]) -> Fit {
     best
 }
 
-/// Fits waits to the latency that a delay without any waiting leaves: those of users by how much times vary, those of arrivals
-/// by how many of them come together.
+/// Fits by how much times vary to the latency that a delay without any waiting leaves.
 fn fit_waits(best: &mut Fit, refusals_s: &[f64]) {
     let system = best.system.clone();
-    let level = &system.levels[0];
-    if level.load.arrivals.is_none() {
-        if level.rate() < WAITING_USED_MIN * bounds::rate_max(&system.network()) {
-            return;
-        }
-        for step in 1..=WAIT_STEPS {
-            best.improve(System { variability: 1.25_f64.powi(step), ..system.clone() }, refusals_s);
-        }
+    if system.levels[0].rate() < WAITING_USED_MIN * bounds::rate_max(&system.network()) {
         return;
     }
-    let modelled = modelled(&system, &[level.load], &extras_s(&system, refusals_s));
-    let burst = (level.mean_s() - modelled[0].mean_s) * bounds::rate_max(&system.network());
-    if burst.is_finite() && burst > 0.0 {
-        best.improve(System { burst, ..system.clone() }, refusals_s);
+    for step in 1..=WAIT_STEPS {
+        best.improve(System { variability: 1.25_f64.powi(step), ..system.clone() }, refusals_s);
     }
 }
 

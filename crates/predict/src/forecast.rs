@@ -130,8 +130,9 @@ impl<'a> Ground<'a> {
         }
         let mut sample = Sample::new(trial, &system.levels);
         let refusals_s = refusals_s(trial, &Scene { diagnosed, system: &system, sample: &sample });
-        let (first, is_alone) = (&system.levels[0], system.levels.len() == 1 && !system.is_one_user());
-        let quiet_s = sample.quiet_s(first).filter(|_| is_alone);
+        // Waits of requests that arrive together are known without that of one that waits for nothing.
+        let is_alone = system.levels.len() == 1 && !system.is_one_user() && system.burst <= 1.0;
+        let quiet_s = sample.quiet_s(&system.levels[0]).filter(|_| is_alone);
         let system = fitted(&System { quiet_s, ..system }, &refusals_s);
         let alone_ns = system.network().unloaded_s() * 1e9;
         let traced_share = sample.mean_ns().filter(|_| alone_ns > 0.0).map(|mean_ns| mean_ns / alone_ns);

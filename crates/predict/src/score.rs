@@ -79,7 +79,8 @@ fn is_same_load(one: &TrialEvidence, other: &TrialEvidence) -> bool {
     let loads = |trial: &TrialEvidence| {
         levels(trial).map(|levels| levels.iter().map(|level| key(level.load)).collect::<BTreeSet<_>>()).ok()
     };
-    loads(one).is_some_and(|old| loads(other).is_some_and(|new| old.is_subset(&new)))
+    let is_subset = loads(one).is_some_and(|old| loads(other).is_some_and(|new| old.is_subset(&new)));
+    is_subset && one.arrivals == other.arrivals
 }
 
 /// Puts what a trial with the change measured beside a prediction.

@@ -133,6 +133,7 @@ fn trial(shape: &Shape) -> TrialEvidence {
     let warm_ns = shape.start_ns + WARMUP_S * SECOND;
     TrialEvidence {
         client_addresses: None,
+        arrivals: None,
         trial: Trial {
             id: shape.id,
             variant: shape.variant.to_owned(),

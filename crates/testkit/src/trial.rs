@@ -81,6 +81,7 @@ impl TrialBuilder {
         };
         let evidence = TrialEvidence {
             client_addresses: None,
+            arrivals: None,
             trial,
             windows: Vec::new(),
             services: Vec::new(),

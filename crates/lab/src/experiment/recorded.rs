@@ -1,17 +1,19 @@
 //! An experiment as a run file keeps it: the parts of its text that conclusions need.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use narrows_diagnose::thresholds::Thresholds;
+use narrows_model::load::Arrivals;
 use narrows_model::published::Notes;
 
 use super::document::at::At;
 use super::document::tree::{self, Form, Node};
 use super::error::Report;
-use super::load::LOAD;
 use super::load::client_addresses::{self, CLIENT_ADDRESSES};
 use super::load::request::REQUEST;
+use super::load::{self, LOAD};
 use super::objective::{self, OBJECTIVES, Objective};
+use super::placeholders::names::Values;
 use super::placeholders::syntax::{TrialPiece, trial_pieces};
 use super::{published, thresholds};
 
@@ -30,13 +32,15 @@ pub struct RecordedExperiment {
     pub client_addresses: Option<u32>,
     /// The parameters that are written in requests of its load: with other values, a trial has other requests.
     pub request_parameters: BTreeSet<String>,
+    /// The whole of it; `None` if it is no YAML.
+    root: Option<Node>,
 }
 
 impl RecordedExperiment {
     /// Reads the text that a run file keeps.
     pub fn read(source: &str) -> Self {
-        let Some(root) = tree::parse(source, &mut Report::new("")) else { return Self::default() };
-        let root = At::root(&root);
+        let Some(node) = tree::parse(source, &mut Report::new("")) else { return Self::default() };
+        let root = At::root(&node);
         let objectives = root.get(&OBJECTIVES);
         Self {
             objectives: objectives.iter().flat_map(At::items).filter_map(objective::read).collect(),
@@ -44,7 +48,14 @@ impl RecordedExperiment {
             notes: published::notes(root),
             client_addresses: client_addresses(root),
             request_parameters: request_parameters(root),
+            root: Some(node),
         }
+    }
+
+    /// How iterations arrive in a trial with these parameters; `None` in a closed model, where open ones differ, and if it
+    /// cannot be read.
+    pub fn arrivals(&self, parameters: &BTreeMap<String, String>) -> Option<Arrivals> {
+        load::arrivals(At::root(self.root.as_ref()?), &Values::of(parameters))
     }
 }
 
@@ -85,4 +96,28 @@ fn parts(node: &Node) -> impl Iterator<Item = (&str, &Node)> {
     let items: &[Node] = if let Form::List(items) = &node.form { items } else { &[] };
     let entries = node.entries().iter().map(|entry| (entry.key.as_str(), &entry.value));
     entries.chain(items.iter().map(|item| ("", item)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn arrivals_are_those_of_the_scenarios_that_take_part() {
+        let read = |scenarios: &str| {
+            let parameters = [("burst", "11"), ("pacing", "open")];
+            let parameters = parameters.map(|(name, value)| (name.to_owned(), value.to_owned()));
+            let source = format!("load: {{ target: \"${{front.url}}\", scenarios: {{ {scenarios} }} }}\n");
+            RecordedExperiment::read(&source).arrivals(&parameters.into())
+        };
+        let open =
+            |key: &str| format!("{{ model: constant-arrival-rate, rate: 5, duration: 1s{key}, request: GET / }}");
+        let bursts = open(", arrivals: \"bursts of ${burst}\"");
+        let closed = "{ model: constant-vus, vus: 1, duration: 1s, request: GET /, when: { pacing: closed } }";
+        assert_eq!(read(&format!("a: {bursts}, b: {closed}")), Some(Arrivals::Bursts(11)));
+        assert_eq!(read(&format!("a: {}", open(""))), Some(Arrivals::Uniform));
+        assert_eq!(read(&format!("a: {bursts}, b: {}", open(""))), None, "they differ");
+        assert_eq!(read(&format!("b: {}", closed.replace("closed", "open"))), None, "users");
+        assert_eq!(read(""), None);
+    }
 }

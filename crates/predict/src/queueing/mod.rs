@@ -28,12 +28,15 @@ pub struct Station {
     /// Equal copies that each request visits, at least 1. Replicas that share requests have the demand of a request
     /// divided by their number.
     pub copies: u32,
+    /// Whether requests share the servers evenly, as threads share processors, so that those that arrive together also end
+    /// together. Elsewhere each is served to its end.
+    pub is_shared: bool,
 }
 
 impl Station {
     /// A single copy, whose demand is part of the response time.
     pub fn new(demand_s: f64, servers: u32) -> Self {
-        Self { demand_s, own_s: demand_s, servers: Some(servers.max(1)), copies: 1 }
+        Self { demand_s, own_s: demand_s, servers: Some(servers.max(1)), copies: 1, is_shared: false }
     }
 
     /// A single copy that adds its wait alone to the response time.
@@ -54,6 +57,14 @@ impl Station {
     /// Time that a request needs there without any wait, all copies together, as far as it adds to the response time.
     pub fn own_time_s(&self) -> f64 {
         self.own_s * f64::from(self.copies)
+    }
+
+    /// Wait of a request that arrives together with others, so many in all, mean. As many as there are servers wait for none.
+    fn burst_wait_s(&self, requests: f64) -> f64 {
+        let Some(servers) = self.queued_servers() else { return 0.0 };
+        let others = (requests - f64::from(servers) * f64::from(self.copies)).max(0.0);
+        let ahead = if self.is_shared { others } else { others / 2.0 };
+        ahead / self.rate_max()
     }
 
     /// The highest rate that it can serve; infinite without a demand.
@@ -78,14 +89,13 @@ pub struct Network {
     /// of 1 + the squared coefficient of variation of times in service, so ½ where they are constant. Below, requests also
     /// arrive more evenly than at random.
     pub variability: f64,
-    /// Requests ahead of one that arrive together with it, mean, from 0: they are served at the highest rate. Of no effect
-    /// with users.
+    /// Requests that arrive together, from 1. Of no effect with users.
     pub burst: f64,
 }
 
 impl Default for Network {
     fn default() -> Self {
-        Self { stations: Vec::new(), delay_s: 0.0, think_s: 0.0, variability: 1.0, burst: 0.0 }
+        Self { stations: Vec::new(), delay_s: 0.0, think_s: 0.0, variability: 1.0, burst: 1.0 }
     }
 }
 
@@ -108,16 +118,17 @@ pub struct Solution {
 }
 
 /// A network with arrivals at a fixed rate, each station an M/M/m queue (Jackson 1957) whose wait is multiplied by the
-/// variability, as by the formula of Pollaczek and Khinchine for one server; `None` if one cannot keep up. A burst waits for the
-/// station that is used up first, in which it is over before the next one comes.
+/// variability, as by the formula of Pollaczek and Khinchine for one server; `None` if one cannot keep up. Requests that arrive
+/// together wait for each other where that takes longest, and are done before the next ones come.
 pub fn open(network: &Network, rate: f64) -> Option<Solution> {
     let wait = |station: &Station| {
         let one = station.queued_servers().map_or(Some(0.0), |servers| mmm::wait_s(rate, station.demand_s, servers))?;
         Some(one * f64::from(station.copies) * network.variability)
     };
     let mut waits_s: Vec<f64> = network.stations.iter().map(wait).collect::<Option<_>>()?;
-    if let Some(limit) = bounds::limit(&network.stations) {
-        waits_s[limit.station] += network.burst / limit.rate_max;
+    let of_burst = network.stations.iter().map(|station| station.burst_wait_s(network.burst)).enumerate();
+    if let Some((station, wait_s)) = of_burst.max_by(|a, b| a.1.total_cmp(&b.1)) {
+        waits_s[station] += wait_s;
     }
     let response_s = network.unloaded_s() + waits_s.iter().sum::<f64>();
     Some(Solution { rate, response_s, waits_s })
@@ -138,8 +149,15 @@ mod tests {
         assert_eq!(open(&network, 100.0), None);
         let regular = open(&Network { variability: 0.5, ..network.clone() }, 50.0).expect("it keeps up");
         assert!((regular.response_s - 0.11 - (expected - 0.11 + waits) / 2.0).abs() < 1e-12, "{regular:?}");
-        let bursts = open(&Network { burst: 3.0, ..network.clone() }, 50.0).expect("it keeps up");
-        assert!((bursts.response_s - solution.response_s - 0.03).abs() < 1e-12, "three at 100 a second: {bursts:?}");
+        let added_s = |network: Network| open(&network, 50.0).expect("it keeps up").response_s - solution.response_s;
+        let bursts = Network { burst: 7.0, ..network.clone() };
+        assert!((added_s(bursts.clone()) - 0.03).abs() < 1e-12, "six wait for half of them at 100 a second");
+        let shared = Station { is_shared: true, ..bursts.stations[1] };
+        let shared = Network { stations: vec![bursts.stations[0], shared], ..bursts };
+        assert!(
+            (added_s(shared) - 0.05).abs() < 1e-12,
+            "all end together: five at 100 a second beside two that wait for none"
+        );
         let many = Network { stations: vec![Station::new(0.01, u32::MAX)], ..Network::default() };
         assert_eq!(open(&many, 1e6).map(|solution| solution.response_s), Some(0.01));
     }

@@ -109,7 +109,7 @@ mod tests {
     use super::*;
 
     fn network(stations: Vec<Station>, delay_s: f64, think_s: f64) -> Network {
-        Network { stations, delay_s, think_s, variability: 1.0, burst: 0.0 }
+        Network { stations, delay_s, think_s, ..Network::default() }
     }
 
     fn station(demand_s: f64, servers: u32) -> Station {
@@ -198,6 +198,7 @@ mod tests {
                 own_s: own_share * demand_s,
                 servers: Some(*servers),
                 copies: *copies,
+                is_shared: false,
             });
             let network = Network { variability, ..network(stations.collect(), delay_s, think_s) };
             let found = &closed(&network, &[users])[0];

@@ -164,7 +164,7 @@ impl Program {
             }
             None => Station::without_queue(each_s / processors),
         };
-        Station { copies, ..one }
+        Station { copies, is_shared: !self.is_one_thread, ..one }
     }
 
     /// Cores that a replica can use.

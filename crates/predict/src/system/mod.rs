@@ -1,8 +1,8 @@
 //! A system as one trial shows it: the levels of its load, what a request needs of each resource, and the rest as delay.
 //!
 //! Only what was recorded is used: load, CPU samples, limits of CPU, what stores report, and what was concluded of it:
-//! findings, the verdict on the limit, and calls between processes. The parameters of an experiment are not read, for the
-//! system under test need not be one whose delays are known.
+//! findings, the verdict on the limit, and calls between processes. Of the experiment, only how its iterations arrive is
+//! read, for the system under test need not be one whose delays are known.
 
 mod capacity;
 mod demands;
@@ -11,6 +11,7 @@ mod sections;
 mod stores;
 mod waits;
 
+use narrows_model::load::Arrivals;
 use narrows_model::prediction::{Resource, ResourceKind};
 use narrows_model::run::Verdict;
 use narrows_model::series::names;
@@ -67,7 +68,7 @@ pub(crate) struct System {
     pub(crate) generator_s: f64,
     /// Variability of its queues, see [`Network::variability`]; fitted by `baseline.rs`.
     pub(crate) variability: f64,
-    /// Requests that arrive together, see [`Network::burst`]; fitted by `baseline.rs`.
+    /// Requests that arrive together, as the experiment says; 1 if it says nothing.
     pub(crate) burst: f64,
     /// Time of a request that waits for nothing, by its traces, seconds; `None` where several levels tell it, or without
     /// traces.
@@ -104,7 +105,10 @@ impl System {
             delay_s: 0.0,
             generator_s: levels::generator_s(&levels) + demands.request_s(names::GENERATOR),
             variability: 1.0,
-            burst: 0.0,
+            burst: match trial.arrivals {
+                Some(Arrivals::Bursts(requests)) => f64::from(requests),
+                Some(Arrivals::Uniform | Arrivals::Poisson) | None => 1.0,
+            },
             quiet_s: None,
             warming_s: vec![0.0; levels.len()],
             levels_left_out: all - levels.len(),
@@ -182,7 +186,7 @@ impl System {
         let free = demands::free_cores(self.cores, self.fixed_cores, self.machine_s * self.rate_top());
         // Requests that use several processors at once find fewer of them free, each for a shorter time.
         let servers = (self.cores / self.processors).floor().max(1.0);
-        Station::of_waits(self.machine_s / free * servers, servers as u32)
+        Station { is_shared: true, ..Station::of_waits(self.machine_s / free * servers, servers as u32) }
     }
 
     /// The highest rate that was measured, of all levels together that come near it.

@@ -64,3 +64,10 @@ fn customer_360_without_its_sidecars_is_predicted() {
     let prediction = check(&run, ("sidecar-unthrottled", "remove-sidecar", "plain-unthrottled", 0.28, 0.38));
     assert_eq!(prediction.limit_after.map(|limit| limit.kind), Some(ResourceKind::Machine));
 }
+
+#[test]
+fn requests_that_arrive_together_wait_for_each_other_with_and_without_sidecars() {
+    let run = recording("customer-360");
+    check(&run, ("sidecar-equal-rate", "remove-sidecar", "plain-equal-rate", 0.01, 0.05));
+    check(&run, ("plain-equal-rate", "add-sidecar=,56", "sidecar-equal-rate", 0.01, 0.10));
+}

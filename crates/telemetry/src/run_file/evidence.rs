@@ -130,6 +130,7 @@ impl Reader {
         let counts = self.counts(id)?;
         Ok(TrialEvidence {
             client_addresses: None,
+            arrivals: None,
             windows: within.cut(self.windows(id)?, trial.started_ns.unwrap_or_default()),
             services: self.services(id)?,
             seconds: self.query(|connection| seconds_of(connection, id))?,

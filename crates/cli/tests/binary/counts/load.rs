@@ -186,6 +186,7 @@ impl Load {
             spans_thinned: 0,
             cores: 2,
             client_addresses: None,
+            arrivals: None,
         };
         RunEvidence { run: run(), trials: vec![trial] }
     }

@@ -54,6 +54,7 @@ pub(crate) fn evidence_of(case: &Case) -> Result<TrialEvidence, String> {
     };
     let evidence = TrialEvidence {
         client_addresses: case.client_addresses,
+        arrivals: None,
         trial,
         windows: phases.iter().map(|phase| phase.window.clone()).collect(),
         series: series_of(case, &services, &phases),

@@ -16,7 +16,7 @@ mod variables;
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use narrows_model::load::{Connections, LoadPlan, Protocol, Retry, Scenario, Tracing};
+use narrows_model::load::{Arrivals, Connections, LoadPlan, Protocol, Retry, Scenario, Tracing};
 
 use super::bound::{Bindings, BoundLoad};
 use super::document::at::At;
@@ -200,6 +200,18 @@ fn plan(
         threads: threads(at),
         connections: at.read(&CONNECTIONS)?,
     })
+}
+
+/// How the iterations of a trial's open models arrive; `None` without one, and if they differ.
+pub(super) fn arrivals(root: At<'_>, values: &Values<'_>) -> Option<Arrivals> {
+    let at = root.get(&LOAD)?;
+    let node = complete(at.node, &LOAD_SHAPE, values);
+    let at = at.with(&node);
+    let scenarios = at.get(&SCENARIOS)?;
+    let taking_part = conditions::taking_part(&scenarios, values, &mut Report::new(""));
+    let mut all = taking_part.iter().filter_map(|(_, scenario)| model::arrivals(*scenario));
+    let first = all.next()?;
+    all.all(|other| other == first).then_some(first)
 }
 
 /// Reports unknown parameters in the conditions of scenarios.

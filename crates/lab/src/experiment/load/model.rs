@@ -142,6 +142,11 @@ pub(crate) fn build(at: At<'_>, time_scale: f64, report: &mut Report) -> Option<
     }
 }
 
+/// How the iterations of a scenario arrive; `None` in a closed model.
+pub(crate) fn arrivals(at: At<'_>) -> Option<Arrivals> {
+    at.read(&ARRIVALS)
+}
+
 fn of_iterations(at: At<'_>, iterations: Iterations) -> Option<LoadModel> {
     Some(LoadModel::Iterations { vus: at.read(&VUS)?, iterations, max_duration: at.read(&MAX_DURATION) })
 }

@@ -44,6 +44,7 @@ fn trial(series: Vec<Series>) -> TrialEvidence {
         spans_thinned: 0,
         cores: 2,
         client_addresses: None,
+        arrivals: None,
     }
 }
 

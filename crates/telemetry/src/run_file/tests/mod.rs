@@ -335,6 +335,7 @@ fn write_all(recorder: &Recorder) -> RunEvidence {
 
     let trial = TrialEvidence {
         client_addresses: None,
+        arrivals: None,
         trial: trial(1),
         windows: windows(),
         services: vec![service(0), service(1)],
