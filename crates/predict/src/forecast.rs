@@ -19,20 +19,19 @@ use narrows_model::units;
 use crate::baseline::{ModelFit, compared, doubts, extras_s, fitted, measured, miss_share, modelled, with_delay_of};
 use crate::changes::more_load::TESTED_MAX;
 use crate::changes::{Case, Effect, Scene, method};
-use crate::intervals::{ModelError, Noise, Waiting, each_figure, joined, quantile, spread};
+use crate::intervals::{ModelError, Noise, Waiting, each_figure, joined, spread, widened};
 use crate::queueing::mva::USERS_MAX;
 use crate::random::Random;
 use crate::refusals::refusals_s;
 use crate::retime::{RetimedTrace, Sample};
-use crate::system::{Level, System};
+use crate::system::{Level, LoadedCpu, System};
+use crate::tail::{OldNew, Tail};
 use crate::{Cannot, DiagnosedTrial};
 
 /// How often traces and weights of levels are drawn.
 const DRAWS: usize = 100;
 /// Traces of each draw at most.
 const DRAWN_TRACES_MAX: usize = 400;
-/// A level with fewer traces uses those of all levels.
-const LEVEL_TRACES_MIN: usize = 20;
 /// With more failed requests the figures are doubted.
 const FAILED_MAX: f64 = 0.01;
 /// Traces that show less of the latency than this are not what requests wait for.
@@ -95,11 +94,15 @@ type AfterAll = (Vec<After>, After);
 /// Forecast of one case of a change.
 struct CaseForecast {
     expected: AfterAll,
+    /// The same with other CPU under the load that it leads to; empty where levels tell it.
+    loaded: Vec<AfterAll>,
     drawn: Vec<AfterAll>,
     /// Time that a request takes shorter or longer without any wait, seconds.
     removed_s: f64,
     /// The highest rate that the changed system allows.
     rate_max: f64,
+    /// See [`Case::is_bound`].
+    is_bound: bool,
 }
 
 impl CaseForecast {
@@ -202,11 +205,20 @@ impl<'a> Ground<'a> {
     fn same_load(&self, effect: &Effect<'_>, miss: f64) -> (Figures, Forecast, Vec<LevelForecast>) {
         let all = (0..self.sample.traces.len()).collect::<Vec<_>>();
         let per_case = |case: &Case<'_>| {
-            let expected = self.after(case, &self.system, &self.model, &all);
-            let drawn = self.draws.iter().map(|draw| self.after(case, &draw.system, &draw.model, &draw.traces));
+            let after = |cpu: Option<&LoadedCpu>| self.after(case, &self.system, &self.model, &all, cpu);
+            let expected = after(None);
+            let loaded = LoadedCpu::unknown(&self.system, expected.1.rate);
+            let drawn = self.draws.iter().map(|draw| self.after(case, &draw.system, &draw.model, &draw.traces, None));
             let changed = with_change(&self.system, case, &case.retimed);
             let removed_s = (self.system.network().unloaded_s() - changed.network().unloaded_s()).abs();
-            CaseForecast { expected, drawn: drawn.collect(), removed_s, rate_max: changed.rate_max() }
+            CaseForecast {
+                expected,
+                loaded: loaded.iter().map(|cpu| after(Some(cpu))).collect(),
+                drawn: drawn.collect(),
+                removed_s,
+                rate_max: changed.rate_max(),
+                is_bound: case.is_bound,
+            }
         };
         let cases: Vec<CaseForecast> = effect.cases.iter().map(per_case).collect();
         let levels = &self.system.levels;
@@ -220,9 +232,14 @@ impl<'a> Ground<'a> {
             each_figure(error, |of, error| {
                 let of_all = |all: &AfterAll| of(&which(all).figures());
                 let each = |case: &CaseForecast| {
-                    spread(of_all(&case.expected), case.drawn.iter().map(of_all).collect(), error)
+                    let loaded = case.loaded.iter().map(|one| spread(of_all(one), Vec::new(), error));
+                    let own = spread(of_all(&case.expected), case.drawn.iter().map(of_all).collect(), error);
+                    loaded.fold(own, |own, other| widened(own, &other))
                 };
-                joined(cases.iter().map(each).collect())
+                let (bounds, cases): (Vec<&CaseForecast>, Vec<&CaseForecast>) =
+                    cases.iter().partition(|case| case.is_bound);
+                let value = joined(cases.into_iter().map(each).collect());
+                bounds.into_iter().map(each).fold(value, |value, bound| widened(value, &bound))
             })
         };
         let level = |(at, level): (usize, &Level)| {
@@ -233,13 +250,23 @@ impl<'a> Ground<'a> {
         (overall(levels), of_all, levels.iter().enumerate().map(level).collect())
     }
 
-    /// Each level with a change, and all of them together.
-    fn after(&self, case: &Case<'_>, system: &System, model: &[ModelFit], traces: &[usize]) -> AfterAll {
+    /// Each level with a change, and all of them together; `cpu` is how CPU depends on the load that it leads to.
+    fn after(
+        &self,
+        case: &Case<'_>,
+        system: &System,
+        model: &[ModelFit],
+        traces: &[usize],
+        cpu: Option<&LoadedCpu>,
+    ) -> AfterAll {
         let levels = &self.system.levels;
         let requests: Vec<RetimedTrace> =
             if case.retimed.is_empty() { Vec::new() } else { traces.iter().map(|at| case.retimed[*at]).collect() };
         let old_unloaded_s = system.network().unloaded_s();
-        let changed = with_change(system, case, &requests);
+        let mut changed = with_change(system, case, &requests);
+        if let Some(cpu) = cpu {
+            cpu.apply(system, &mut changed);
+        }
         let new_unloaded_s = changed.network().unloaded_s();
         let left = refusals_left(case, &requests);
         let refusals_s: Vec<f64> = self.refusals_s.iter().map(|refused_s| refused_s * left).collect();
@@ -459,53 +486,4 @@ fn together(levels: &[Level], each: &[After], tail: &Tail) -> After {
     let now = overall(levels);
     let ratio = tail.ratio().unwrap_or(mean_s * 1e9 / now.mean_ns);
     After { rate: requests / seconds, mean_s, p95_s: now.p95_ns / 1e9 * ratio }
-}
-
-/// A value as it is, and with the change.
-#[derive(Debug, Clone, Copy)]
-struct OldNew {
-    old: f64,
-    new: f64,
-}
-
-/// Latencies of single requests, seconds with weights: as the model has them now, and with a change.
-///
-/// To what a request takes alone comes a wait, drawn from an exponential distribution with the mean of the model. The same
-/// draws are used on both sides, so their difference is the change's.
-#[derive(Debug, Default)]
-struct Tail {
-    old: Vec<(f64, f64)>,
-    new: Vec<(f64, f64)>,
-}
-
-impl Tail {
-    fn of_level(case: &Case<'_>, requests: &[RetimedTrace], level: usize, waits_s: OldNew) -> Self {
-        let mut random = Random::new();
-        let of_level = requests.iter().filter(|one| one.level == Some(level)).count();
-        let is_meant = |one: &&RetimedTrace| of_level < LEVEL_TRACES_MIN || one.level == Some(level);
-        let mut tail = Self::default();
-        for one in requests.iter().filter(is_meant) {
-            let wait = random.exponential();
-            let new_refused_ns = case.refusals_left.map_or(one.new_refused_ns, |left| left * one.old_refused_ns);
-            tail.old.push(((one.old_ns + one.old_refused_ns) / 1e9 + waits_s.old * wait, one.weight));
-            tail.new.push(((one.new_ns + new_refused_ns) / 1e9 + waits_s.new * wait, one.weight));
-        }
-        tail
-    }
-
-    /// Adds those of a level, which stand for so many requests now and with the change, put right by these factors.
-    fn take(&mut self, other: Tail, requests: OldNew, righting: OldNew) {
-        let add = |to: &mut Vec<(f64, f64)>, from: Vec<(f64, f64)>, requests: f64, righting: f64| {
-            let weight: f64 = from.iter().map(|(_, weight)| weight).sum();
-            to.extend(from.into_iter().map(|(value, of)| (value * righting, of / weight * requests)));
-        };
-        add(&mut self.old, other.old, requests.old, righting.old);
-        add(&mut self.new, other.new, requests.new, righting.new);
-    }
-
-    /// The 95 % latency with the change ÷ that without; `None` without requests.
-    fn ratio(&self) -> Option<f64> {
-        let (old, new) = (quantile(&self.old, 0.95)?, quantile(&self.new, 0.95)?);
-        (old > 0.0).then(|| new / old)
-    }
 }

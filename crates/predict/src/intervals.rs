@@ -4,7 +4,8 @@
 //! with replacement, levels get random weights, the model is fitted anew each time, and 90 % of the results lie within. They are widened
 //! by the largest of three: how far the model misses the baseline, the noise of what was measured, and a least error, for a
 //! changed system is known less well than a measured one. What is removed of a request's time is known with an error too,
-//! which is large beside a rest that is small. An error of the latency is one of the rate as far as users wait for responses
+//! which is large beside a rest that is small. Where one level does not tell how CPU of a request depends on the load, the
+//! interval holds both ends of what it may be. An error of the latency is one of the rate as far as users wait for responses
 //! rather than think, and near a limit one of the limit is one of the rate.
 
 use narrows_model::prediction::{Estimate, Figures, Forecast};
@@ -104,6 +105,11 @@ pub(crate) fn spread(value: f64, draws: Vec<f64>, error: f64) -> Estimate {
     let low = quantile(&weighted, TAIL).unwrap_or(value).min(value);
     let high = quantile(&weighted, 1.0 - TAIL).unwrap_or(value).max(value);
     Estimate { value, low: low / (1.0 + error), high: high * (1.0 + error) }
+}
+
+/// An estimate whose interval reaches as far as that of another does.
+pub(crate) fn widened(estimate: Estimate, other: &Estimate) -> Estimate {
+    Estimate { low: estimate.low.min(other.low), high: estimate.high.max(other.high), ..estimate }
 }
 
 /// Cases between which the truth lies. Their value is the geometric mean, as errors are factors.

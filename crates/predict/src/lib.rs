@@ -39,6 +39,7 @@ mod sentence;
 mod suggest;
 mod syntax;
 mod system;
+mod tail;
 
 use narrows_model::call_graph::CallGraph;
 use narrows_model::comparison::Outcome;

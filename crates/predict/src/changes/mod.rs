@@ -151,7 +151,7 @@ pub(crate) struct Scene<'s> {
 /// Effect of a change.
 #[derive(Debug, Default)]
 pub(crate) struct Effect<'s> {
-    /// One case; two where it is only known that the truth lies between them.
+    /// One case; two where it is only known that the truth lies between them. Bounds follow.
     pub(crate) cases: Vec<Case<'s>>,
     /// The load under which it is predicted; `None` for that of the trial.
     pub(crate) loads: Option<Vec<LoadLevel>>,
@@ -169,6 +169,8 @@ pub(crate) struct Case<'s> {
     pub(crate) retimed: Vec<RetimedTrace>,
     /// Of the time that refused calls take, the share that is left; `None` if what happens to the spans says it.
     pub(crate) refusals_left: Option<f64>,
+    /// Whether it is only an end of the interval: it may turn out that way, but nothing speaks for it.
+    pub(crate) is_bound: bool,
 }
 
 impl<'s> Effect<'s> {
@@ -201,7 +203,7 @@ impl fmt::Debug for Case<'_> {
 impl<'s> Case<'s> {
     /// It changes stations and stores alone.
     pub(crate) fn new(adjust: impl Fn(&mut System) + 's) -> Self {
-        Self { adjust: Box::new(adjust), edit: None, retimed: Vec::new(), refusals_left: None }
+        Self { adjust: Box::new(adjust), edit: None, retimed: Vec::new(), refusals_left: None, is_bound: false }
     }
 
     /// It changes single requests too.
@@ -221,6 +223,7 @@ impl<'s> Case<'s> {
 
     fn of_both(one: &Rc<Self>, other: &Rc<Self>, sample: &Sample<'_>) -> Self {
         let refusals_left = [one, other].into_iter().filter_map(|case| case.refusals_left).reduce(f64::min);
+        let is_bound = one.is_bound || other.is_bound;
         let both = (one.clone(), other.clone());
         let adjust = move |system: &mut System| {
             (both.0.adjust)(system);
@@ -229,7 +232,7 @@ impl<'s> Case<'s> {
         if one.edit.is_none() && other.edit.is_none() {
             let changed = [one, other].into_iter().find(|case| !case.retimed.is_empty());
             let retimed = changed.map_or_else(Vec::new, |case| case.retimed.clone());
-            return Self { refusals_left, retimed, ..Self::new(adjust) };
+            return Self { refusals_left, is_bound, retimed, ..Self::new(adjust) };
         }
         let both = (one.clone(), other.clone());
         let edit = move |traced: &SampledTrace<'_>, lengths: &[f64]| {
@@ -240,7 +243,7 @@ impl<'s> Case<'s> {
                 (None, None) => traced.untreated(),
             }
         };
-        Self { refusals_left, ..Self::with_edit(adjust, edit, sample) }
+        Self { refusals_left, is_bound, ..Self::with_edit(adjust, edit, sample) }
     }
 }
 

@@ -3,10 +3,11 @@
 //!
 //! In each trace all calls start when the first one did, so the request waits for the longest of its own calls: the mean
 //! of the longest, not the longest of the means. With a bound each further call starts when one of those before it ends.
-//! CPU and request units stay the same, so a higher throughput uses more.
+//! CPU and request units stay the same, so a higher throughput uses more. Whether the caller may open more connections than it
+//! had is not recorded: that it may not is an end of the interval.
 
 use narrows_model::finding::{Evidence, Finding};
-use narrows_model::prediction::{Assumption, Change, ChangeKind, Doubt};
+use narrows_model::prediction::{Assumption, Change, ChangeKind, Doubt, ResourceKind};
 use narrows_model::units;
 
 use super::fan_out::FanOut;
@@ -17,6 +18,7 @@ use crate::recognition::ReadTrial;
 use crate::retime::{Group, SampledTrace, Start, Treatment};
 use crate::rules::Part;
 use crate::suggest::of_operation;
+use crate::system::Section;
 
 /// With fewer traces the prediction is doubted.
 pub(super) const TRACES_MIN: usize = 30;
@@ -66,22 +68,43 @@ impl Method for Parallelize {
     fn effect<'s>(&self, change: &Change, scene: &'s Scene<'s>) -> Result<Effect<'s>, Cannot> {
         let calls = FanOut::of(change, scene)?;
         let at_once = change.amount.map_or(usize::MAX, |amount| amount.round().max(1.0) as usize);
-        let of_group = calls.clone();
-        let edit = move |traced: &SampledTrace<'_>, lengths: &[f64]| {
-            let mut treatments = traced.untreated();
-            for group in of_group.groups(traced, scene) {
-                together(&group, &group.lengths_ns(&traced.tree, lengths), at_once, &mut treatments);
-            }
-            treatments
+        let with_pool = |pool: Option<Section>| {
+            let calls = calls.clone();
+            let edit = move |traced: &SampledTrace<'_>, lengths: &[f64]| {
+                let mut treatments = traced.untreated();
+                for group in calls.groups(traced, scene) {
+                    together(&group, &group.lengths_ns(&traced.tree, lengths), at_once, &mut treatments);
+                }
+                treatments
+            };
+            Case::with_edit(move |system| system.sections.extend(pool.clone()), edit, scene.sample)
         };
-        let case = Case::with_edit(|_| {}, edit, scene.sample);
+        let case = with_pool(None);
+        let bound = open_connections(&calls, scene).map(|pool| Case { is_bound: true, ..with_pool(Some(pool)) });
         let others = with_gain_of_others(&calls, scene, &case.retimed);
         let mut assumptions = vec![Assumption::BranchesAreIndependent];
         assumptions.extend(others.as_ref().map(|_| Assumption::OthersMayWait));
         let others = others.map(|retimed| Case { retimed, ..Case::new(|_| {}) });
-        let cases = std::iter::once(case).chain(others).collect();
+        let cases = std::iter::once(case).chain(others).chain(bound).collect();
         Ok(Effect { cases, assumptions, doubts: few_traces(calls.traces), ..Effect::default() })
     }
+}
+
+/// The connections that calls are made over, as a pool that opens no more of them: what calls one after another do not need
+/// may be refused to calls at once. `None` if sockets show none, calls share one, or a pool is known.
+fn open_connections(calls: &FanOut, scene: &Scene<'_>) -> Option<Section> {
+    let caller = calls.caller(scene);
+    let is_known = |section: &Section| section.kind == ResourceKind::Connections && section.name == caller;
+    let edge = scene.diagnosed.calls?.from(&caller).find(|edge| edge.callee == calls.callee)?;
+    let figures = || edge.levels.iter().map(|level| &level.all);
+    let is_shared = figures().any(|one| one.requests().low > one.connections);
+    let open = figures().map(|one| one.connections - one.one_way).fold(0.0, f64::max);
+    if open < 1.0 || is_shared || scene.system.sections.iter().any(is_known) {
+        return None;
+    }
+    let taken_ns = scene.attempts(|group| group.callee == calls.callee, |traced, at| traced.tree.length_ns(at));
+    let requests: f64 = scene.sample.traces.iter().map(|traced| traced.weight).sum();
+    Some(Section::new(ResourceKind::Connections, caller, taken_ns / requests / 1e9, open.round() as u32))
 }
 
 /// A doubt if so few traces show something.

@@ -7,6 +7,7 @@
 mod capacity;
 mod demands;
 mod levels;
+mod loaded_cpu;
 mod sections;
 mod stores;
 mod waits;
@@ -18,6 +19,7 @@ use narrows_model::series::names;
 
 pub(crate) use demands::{Demands, Program};
 pub(crate) use levels::{Level, levels};
+pub(crate) use loaded_cpu::LoadedCpu;
 pub(crate) use sections::Section;
 pub(crate) use stores::Store;
 pub(crate) use waits::{Wait, WaitCause};

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 
+use narrows_model::call_graph::{CallEdge, CallFigures, CallGraph, CallLevel};
 use narrows_model::evidence::TrialEvidence;
 use narrows_model::finding::evidence::disk_bound::DiskBound;
 use narrows_model::finding::evidence::pool_wait::{PoolMetrics, PoolWait};
@@ -177,6 +178,21 @@ fn bounded_calls_at_once_lie_between_all_and_one() {
     assert!(all < 0.95 * two && two < 0.95 * one, "{all} {two} {one}");
     let now = trial.counted_load().latency.mean_ns();
     assert!((one / now - 1.0).abs() < 0.05, "one at a time changes nothing: {one} {now}");
+}
+
+#[test]
+fn calls_at_once_may_find_no_more_connections_than_were_open() {
+    let trial = System { peer_calls: 5, ..system() }.run("before");
+    let all = CallFigures { connections: 3.0, ..CallFigures::default() };
+    let levels = vec![CallLevel { all, ..CallLevel::default() }];
+    let edge = CallEdge { caller: "web".into(), callee: "peer".into(), levels };
+    let graph = CallGraph { edges: vec![edge], ..CallGraph::default() };
+    let with_sockets = DiagnosedTrial { calls: Some(&graph), ..DiagnosedTrial::new(&trial, &[]) };
+    let change = [read_change("parallelize=GET /orders").unwrap()];
+    let bounded = predict(&with_sockets, &change).unwrap().predictions.swap_remove(0).after.mean_ns;
+    let free = predicted(&trial, "parallelize=GET /orders").after.mean_ns;
+    assert_eq!((bounded.value, bounded.low), (free.value, free.low));
+    assert!(bounded.high > 1.5 * free.high, "{bounded:?} {free:?}");
 }
 
 #[test]
