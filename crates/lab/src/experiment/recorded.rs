@@ -33,7 +33,7 @@ pub struct RecordedExperiment {
     /// The parameters that are written in requests of its load: with other values, a trial has other requests.
     pub request_parameters: BTreeSet<String>,
     /// The whole of it; `None` if it is no YAML.
-    root: Option<Node>,
+    pub(crate) root: Option<Node>,
 }
 
 impl RecordedExperiment {
