@@ -20,6 +20,7 @@ use crate::baseline::{ModelFit, compared, doubts, extras_s, fitted, measured, mi
 use crate::changes::more_load::TESTED_MAX;
 use crate::changes::{Case, Effect, Scene, method};
 use crate::intervals::{ModelError, Noise, Waiting, each_figure, joined, spread, widened};
+use crate::queueing::Burst;
 use crate::queueing::mva::USERS_MAX;
 use crate::random::Random;
 use crate::refusals::refusals_s;
@@ -134,7 +135,7 @@ impl<'a> Ground<'a> {
         let mut sample = Sample::new(trial, &system.levels);
         let refusals_s = refusals_s(trial, &Scene { diagnosed, system: &system, sample: &sample });
         // Waits of requests that arrive together are known without that of one that waits for nothing.
-        let is_alone = system.levels.len() == 1 && !system.is_one_user() && system.burst <= 1.0;
+        let is_alone = system.levels.len() == 1 && !system.is_one_user() && system.burst == Burst::ONE;
         let quiet_s = sample.quiet_s(&system.levels[0]).filter(|_| is_alone);
         let system = fitted(&System { quiet_s, ..system }, &refusals_s);
         let alone_ns = system.network().unloaded_s() * 1e9;

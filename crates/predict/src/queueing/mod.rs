@@ -76,6 +76,28 @@ impl Station {
     }
 }
 
+/// Requests that arrive together.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Burst {
+    /// So many at any rate, from 1.
+    Of(f64),
+    /// Those of so many seconds, above 0.
+    Every(f64),
+}
+
+impl Burst {
+    /// Each request by itself.
+    pub const ONE: Self = Self::Of(1.0);
+
+    /// So many at this rate, in requests per second.
+    fn requests(self, rate: f64) -> f64 {
+        match self {
+            Self::Of(requests) => requests,
+            Self::Every(seconds) => (rate * seconds).max(1.0),
+        }
+    }
+}
+
 /// Stations, and time that passes without any queue.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Network {
@@ -89,13 +111,13 @@ pub struct Network {
     /// of 1 + the squared coefficient of variation of times in service, so ½ where they are constant. Below, requests also
     /// arrive more evenly than at random.
     pub variability: f64,
-    /// Requests that arrive together, from 1. Of no effect with users.
-    pub burst: f64,
+    /// Requests that arrive together. Of no effect with users.
+    pub burst: Burst,
 }
 
 impl Default for Network {
     fn default() -> Self {
-        Self { stations: Vec::new(), delay_s: 0.0, think_s: 0.0, variability: 1.0, burst: 1.0 }
+        Self { stations: Vec::new(), delay_s: 0.0, think_s: 0.0, variability: 1.0, burst: Burst::ONE }
     }
 }
 
@@ -126,7 +148,8 @@ pub fn open(network: &Network, rate: f64) -> Option<Solution> {
         Some(one * f64::from(station.copies) * network.variability)
     };
     let mut waits_s: Vec<f64> = network.stations.iter().map(wait).collect::<Option<_>>()?;
-    let of_burst = network.stations.iter().map(|station| station.burst_wait_s(network.burst)).enumerate();
+    let together = network.burst.requests(rate);
+    let of_burst = network.stations.iter().map(|station| station.burst_wait_s(together)).enumerate();
     if let Some((station, wait_s)) = of_burst.max_by(|a, b| a.1.total_cmp(&b.1)) {
         waits_s[station] += wait_s;
     }
@@ -150,7 +173,9 @@ mod tests {
         let regular = open(&Network { variability: 0.5, ..network.clone() }, 50.0).expect("it keeps up");
         assert!((regular.response_s - 0.11 - (expected - 0.11 + waits) / 2.0).abs() < 1e-12, "{regular:?}");
         let added_s = |network: Network| open(&network, 50.0).expect("it keeps up").response_s - solution.response_s;
-        let bursts = Network { burst: 7.0, ..network.clone() };
+        let bursts = Network { burst: Burst::Of(7.0), ..network.clone() };
+        let ticks = Network { burst: Burst::Every(0.14), ..network.clone() };
+        assert!((added_s(ticks) - added_s(bursts.clone())).abs() < 1e-12, "seven at 50 a second");
         assert!((added_s(bursts.clone()) - 0.03).abs() < 1e-12, "six wait for half of them at 100 a second");
         let shared = Station { is_shared: true, ..bursts.stations[1] };
         let shared = Network { stations: vec![bursts.stations[0], shared], ..bursts };

@@ -26,7 +26,7 @@ pub(crate) use waits::{Wait, WaitCause};
 
 use capacity::Capacity;
 
-use crate::queueing::{Network, Station, bounds};
+use crate::queueing::{Burst, Network, Station, bounds};
 use crate::{Cannot, DiagnosedTrial};
 
 /// Least error of a known part of a request's time, a share: of sampled CPU, of a wait that sockets show, of a timer of the
@@ -70,8 +70,8 @@ pub(crate) struct System {
     pub(crate) generator_s: f64,
     /// Variability of its queues, see [`Network::variability`]; fitted by `baseline.rs`.
     pub(crate) variability: f64,
-    /// Requests that arrive together, as the experiment says; 1 if it says nothing.
-    pub(crate) burst: f64,
+    /// Requests that arrive together, as the experiment declares; [`Burst::ONE`] if it declares nothing.
+    pub(crate) burst: Burst,
     /// Time of a request that waits for nothing, by its traces, seconds; `None` where several levels tell it, or without
     /// traces.
     pub(crate) quiet_s: Option<f64>,
@@ -108,8 +108,9 @@ impl System {
             generator_s: levels::generator_s(&levels) + demands.request_s(names::GENERATOR),
             variability: 1.0,
             burst: match trial.arrivals {
-                Some(Arrivals::Bursts(requests)) => f64::from(requests),
-                Some(Arrivals::Uniform | Arrivals::Poisson) | None => 1.0,
+                Some(Arrivals::Bursts(requests)) => Burst::Of(f64::from(requests)),
+                Some(Arrivals::BurstsEvery(tick_ns)) => Burst::Every(tick_ns as f64 / 1e9),
+                Some(Arrivals::Uniform | Arrivals::Poisson) | None => Burst::ONE,
             },
             quiet_s: None,
             warming_s: vec![0.0; levels.len()],
