@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, HashMap, HashSet};
 
 use narrows_model::evidence::TrialEvidence;
-use narrows_model::run::sidecar_of;
+use narrows_model::run::{sidecar_name, sidecar_of};
 use narrows_model::trace::{Span, SpanKind, is_step_of_call};
 
 use super::timed_tree::TimedTree;
@@ -62,13 +62,16 @@ pub(crate) struct Names {
     by_port: HashMap<u16, String>,
     /// The only service of the trial that sends no spans. A database that spans name by its system alone is this one.
     silent: Option<String>,
+    /// All services of the trial, sidecars included.
+    services: HashSet<String>,
 }
 
 impl Names {
     pub(crate) fn new(trial: &TrialEvidence) -> Self {
         let ports = trial.services.iter().flat_map(|one| one.stand_in_ports.iter().copied().chain([one.port]));
         let named = |port| Some((port, trial.reached_at(Some(port))?.service.clone()));
-        Self { by_port: ports.filter_map(named).collect(), silent: silent(trial) }
+        let services = trial.service_names().into_iter().map(str::to_owned).collect();
+        Self { by_port: ports.filter_map(named).collect(), silent: silent(trial), services }
     }
 
     /// Destination of a call: a service of the trial, else what the span calls it.
@@ -95,6 +98,29 @@ impl Names {
         }
         let has_spans = tree.children(at).iter().any(|child| tree.span(*child).service != span.service);
         if has_spans { NETWORK } else { self.callee(tree, at) }
+    }
+
+    /// Whether a span's own time passes between its caller and its callee alone.
+    pub(crate) fn is_way(&self, tree: &TimedTree<'_>, at: usize) -> bool {
+        self.place(tree, at) == NETWORK
+    }
+
+    /// Sidecars that a call between services passes without a span of theirs: its caller's and its callee's.
+    pub(crate) fn hidden_sidecars<'a>(&'a self, tree: &TimedTree<'a>, at: usize) -> Vec<&'a str> {
+        let span = tree.span(at);
+        let is_shown = || tree.children(at).iter().any(|child| sidecar_of(&tree.span(*child).service).is_some());
+        if !is_whole_call(span) || sidecar_of(&span.service).is_some() || is_shown() {
+            return Vec::new();
+        }
+        let callee = self.callee(tree, at);
+        let ends = [span.service.as_str(), callee].into_iter().filter(|_| self.services.contains(callee));
+        ends.filter_map(|service| self.services.get(&sidecar_name(service))).map(String::as_str).collect()
+    }
+
+    /// The sidecar of a trace's first service if it sends no spans: requests pass it before the trace begins.
+    pub(crate) fn hidden_entry<'a>(&'a self, tree: &TimedTree<'_>) -> Option<&'a str> {
+        let first = &tree.span(tree.root).service;
+        self.services.get(&sidecar_name(first)).map(String::as_str)
     }
 }
 

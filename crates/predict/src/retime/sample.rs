@@ -116,35 +116,37 @@ impl<'a> Sample<'a> {
 
     /// Takes out the waits of a request at each service, seconds, given for each level by the service's name.
     pub(crate) fn take_out(&mut self, waits_s: &[HashMap<String, f64>]) {
-        let factors = self.own_factors(waits_s);
+        let shares = self.wait_shares(waits_s);
         for traced in &mut self.traces {
-            let Some(factors) = traced.level.and_then(|level| factors.get(level)) else { continue };
+            let Some(shares) = traced.level.and_then(|level| shares.get(level)) else { continue };
             for at in &traced.tree.order {
-                traced.own[*at] = factors.get(self.names.place(&traced.tree, *at)).copied().unwrap_or(1.0);
+                let waits: f64 = places(&self.names, &traced.tree, *at).filter_map(|place| shares.get(place)).sum();
+                traced.own[*at] = (1.0 - waits).clamp(OWN_SHARE_MIN, 1.0);
             }
         }
     }
 
-    /// The share of own time at each service that is no wait, for each level.
-    fn own_factors(&self, waits_s: &[HashMap<String, f64>]) -> Vec<HashMap<String, f64>> {
+    /// The share of own time at each service that is a wait, for each level.
+    fn wait_shares(&self, waits_s: &[HashMap<String, f64>]) -> Vec<HashMap<String, f64>> {
         let mut own_ns: Vec<HashMap<&str, f64>> = vec![HashMap::new(); waits_s.len()];
         let mut weights = vec![0.0; waits_s.len()];
         for traced in &self.traces {
             let Some(level) = traced.level else { continue };
             weights[level] += traced.weight;
             for at in &traced.tree.order {
-                let place = self.names.place(&traced.tree, *at);
-                *own_ns[level].entry(place).or_default() += traced.tree.own_ns(*at) * traced.weight;
+                for place in places(&self.names, &traced.tree, *at) {
+                    *own_ns[level].entry(place).or_default() += traced.tree.own_ns(*at) * traced.weight;
+                }
             }
         }
-        let factor = |level: usize| -> HashMap<String, f64> {
+        let shares = |level: usize| -> HashMap<String, f64> {
             let of = |(service, wait_s): (&String, &f64)| {
                 let own_s = own_ns[level].get(service.as_str())? / weights[level] / 1e9;
-                (own_s > 0.0).then(|| (service.clone(), (1.0 - wait_s / own_s).clamp(OWN_SHARE_MIN, 1.0)))
+                (own_s > 0.0).then(|| (service.clone(), wait_s / own_s))
             };
             waits_s[level].iter().filter_map(of).collect()
         };
-        (0..waits_s.len()).map(factor).collect()
+        (0..waits_s.len()).map(shares).collect()
     }
 
     /// All requests, as they are and with a change.
@@ -153,7 +155,17 @@ impl<'a> Sample<'a> {
     }
 }
 
+/// Where the own time of a span passes: at its place, and in the sidecars that it passes without a span of theirs.
+fn places<'a>(names: &'a Names, tree: &TimedTree<'a>, at: usize) -> impl Iterator<Item = &'a str> {
+    std::iter::once(names.place(tree, at)).chain(names.hidden_sidecars(tree, at))
+}
+
 impl SampledTrace<'_> {
+    /// Own time of a span, its waits taken out.
+    pub(crate) fn own_ns(&self, at: usize) -> f64 {
+        self.tree.own_ns(at) * self.own[at]
+    }
+
     fn retimed(&self, names: &Names, edit: &Edit<'_>) -> RetimedTrace {
         let untreated = self.untreated();
         let old_refused = self.lengths_ns(&untreated);
