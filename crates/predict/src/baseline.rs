@@ -5,8 +5,8 @@
 //! off, and how much of the CPU that a request needs at single levels alone, as while a service warms up, makes it
 //! wait. With several levels these few numbers cannot hide a model that does not hold: a queue that is missing shows as a
 //! mean that grows and a model that does not. Then the smallest limit that explains the rest is added, as far as it does.
-//! One level cannot tell delay from waiting. There the delay is no longer than traces show of requests that wait for nothing,
-//! and the rest is what times vary by; requests that arrive together wait for each other by arithmetic, and the delay is fitted.
+//! One level cannot tell delay from waiting. There the delay is as long as traces show of requests that wait for nothing, the
+//! limit that users have reached is the rate that was measured, and the rest is what times vary by; requests that arrive together wait for each other by arithmetic, and the delay is fitted.
 
 use narrows_model::finding::evidence::load::LoadLevel;
 use narrows_model::prediction::{BaselineLevel, Doubt, Figures, Measure};
@@ -31,10 +31,14 @@ const WAITING_USED_MIN: f64 = 0.5;
 const WAIT_STEPS: i32 = 18;
 /// Factors of the limit's demand that are tried: a rate at a limit, and CPU samples, are off by some per cent.
 const CORRECTIONS: [f64; 11] = [1.0, 0.98, 1.02, 0.96, 1.04, 0.94, 1.06, 0.92, 1.08, 0.90, 1.10];
+/// The largest of them.
+const CORRECTION_MAX: f64 = 1.10;
 /// The limit is corrected if a level came this close to it, a share.
 const NEAR_LIMIT: f64 = 0.8;
 /// Shares of CPU that is needed at single levels alone in which requests wait for it, that are tried.
 const WARMING_SHARES: [f64; 4] = [0.25, 0.5, 0.75, 1.0];
+/// The least delay is taken where it misses less, in squares of what a level may be off: 1 % of the latency of one level.
+const MISS_MIN: f64 = 0.01;
 /// Gain from which a parameter is fitted, in squares of what a level may be off.
 const GAIN_MIN: f64 = 0.05;
 /// Users whose arrivals exceed what is completed see at least the latency at this share of the highest rate.
@@ -108,8 +112,8 @@ pub(crate) fn fitted(system: &System, refusals_s: &[f64]) -> System {
     if known.excess <= 0.0 {
         return known.system;
     }
-    if system.quiet_s.is_some() {
-        return fitted(&System { quiet_s: None, ..system.clone() }, refusals_s);
+    if system.quiet.is_some() {
+        return fitted(&System { quiet: None, ..system.clone() }, refusals_s);
     }
     let unexplained = system.with_unexplained_limit().map(|system| searched(&system, refusals_s));
     unexplained.filter(|found| found.excess <= 0.0).map_or(known.system, |found| found.system)
@@ -157,7 +161,9 @@ impl Fit {
 /// Of the values that are tried for each parameter, those that fit best; the plainest where others gain little.
 fn searched(system: &System, refusals_s: &[f64]) -> Fit {
     let mut best = Fit::new(system.clone(), refusals_s);
-    if system.quiet_s.is_some() {
+    if system.quiet.is_some() {
+        let at_limit = at_limit(system).map(|system| Fit::new(system, refusals_s));
+        best = at_limit.filter(|other| other.miss < best.miss + GAIN_MIN).unwrap_or(best);
         fit_waits(&mut best, refusals_s);
     }
     if system.levels.len() < LEVELS_MIN {
@@ -180,6 +186,19 @@ fn searched(system: &System, refusals_s: &[f64]) -> Fit {
         best.improve(System { variability, ..best.system.clone() }, refusals_s);
     }
     best
+}
+
+/// The system at its limit, if the users of its only level would exceed it without waits: its error would pass for a delay
+/// as long as nearly all of their wait.
+fn at_limit(system: &System) -> Option<System> {
+    let (level, rate_max, least_s) = (&system.levels[0], bounds::rate_max(&system.network()), system.quiet?.least_s);
+    let without_waits = f64::from(level.load.users) / (system.think_s + least_s);
+    let used = level.rate() / rate_max;
+    let is_reached = level.load.arrivals.is_none() && without_waits > rate_max && used > NEAR_LIMIT;
+    let mut system = system.clone();
+    system.correct_limit((1.0 / used).clamp(1.0, CORRECTION_MAX));
+    system.delay_least_s = least_s - (system.network().unloaded_s() - system.delay_s);
+    is_reached.then_some(system)
 }
 
 /// Fits by how much times vary to the latency that a delay without any waiting leaves.
@@ -212,9 +231,11 @@ fn delay(system: &System, levels: &[Level], extras_s: &[f64]) -> Delay {
     };
     let longest_s = levels.iter().map(Level::mean_s).fold(0.0, f64::max);
     let own_s = network.unloaded_s() - network.delay_s;
-    let longest_s = system.quiet_s.map_or(longest_s, |quiet_s| longest_s.min(quiet_s - own_s).max(0.0));
+    let longest_s = system.quiet.map_or(longest_s, |quiet| longest_s.min(quiet.most_s - own_s).max(0.0));
     let shortest_s = system.delay_min_s().min(longest_s);
-    let delay_s = lowest(shortest_s, longest_s, miss);
+    // Near a limit many delays give nearly the same latency.
+    let is_enough = miss(shortest_s) < MISS_MIN;
+    let delay_s = if is_enough { shortest_s } else { lowest(shortest_s, longest_s, miss) };
     Delay { delay_s, miss: miss(delay_s) }
 }
 
@@ -297,12 +318,29 @@ pub(crate) fn miss_share(baseline: &[BaselineLevel]) -> f64 {
 
 #[cfg(test)]
 mod tests {
+    use narrows_testkit::simulator;
+
     use super::*;
+    use crate::DiagnosedTrial;
+    use crate::system::QuietTime;
 
     #[test]
     fn the_lowest_point_of_a_valley_is_found() {
         assert!((lowest(0.0, 10.0, |x| (x - 3.2).powi(2)) - 3.2).abs() < 1e-3);
         assert!(lowest(0.0, 10.0, |x| x) < 1e-3);
+    }
+
+    #[test]
+    fn an_error_of_the_limit_is_no_delay() {
+        let steps = vec![(30, 20)];
+        let trial = simulator::System { steps, web_cores: 1, web_ms: 8.0, ..simulator::System::default() }.run("a");
+        let mut system = System::read(&DiagnosedTrial::new(&trial, &[])).expect("a system");
+        system.correct_limit(0.94);
+        let as_delay = fitted(&system, &[0.0]);
+        system.quiet = Some(QuietTime { least_s: 0.03, most_s: 0.3 });
+        let at_limit = fitted(&system, &[0.0]);
+        assert!(as_delay.delay_s > 0.1, "{}", as_delay.delay_s);
+        assert!((at_limit.network().unloaded_s() - 0.03).abs() < 0.001, "{at_limit:?}");
     }
 
     #[test]

@@ -136,8 +136,8 @@ impl<'a> Ground<'a> {
         let refusals_s = refusals_s(trial, &Scene { diagnosed, system: &system, sample: &sample });
         // Waits of requests that arrive together are known without that of one that waits for nothing.
         let is_alone = system.levels.len() == 1 && !system.is_one_user() && system.burst == Burst::ONE;
-        let quiet_s = sample.quiet_s(&system.levels[0]).filter(|_| is_alone);
-        let system = fitted(&System { quiet_s, ..system }, &refusals_s);
+        let quiet = sample.quiet(&system.levels[0]).filter(|_| is_alone);
+        let system = fitted(&System { quiet, ..system }, &refusals_s);
         let alone_ns = system.network().unloaded_s() * 1e9;
         let traced_share = sample.mean_ns().filter(|_| alone_ns > 0.0).map(|mean_ns| mean_ns / alone_ns);
         let loads = loads(&system.levels);

@@ -14,15 +14,15 @@ use super::timed_tree::TimedTree;
 use super::treatment::Treatment;
 use super::{Names, drop_refused};
 use crate::intervals::quantile;
-use crate::system::Level;
+use crate::system::{Level, QuietTime};
 
 /// Traces read at most; of more, an even choice.
 const TRACES_MAX: usize = 2_000;
 /// The least share of own time that remains.
 const OWN_SHARE_MIN: f64 = 0.05;
-/// Share of the spans of a kind, the shortest ones, that wait for hardly anything: of a smaller one, times that merely vary would
-/// count as waits.
-const QUIET_SHARE: f64 = 0.5;
+/// Shares of the spans of a kind, the shortest ones, that wait for hardly anything. Nearly all spans may wait in a full system, so
+/// that the smaller share gives the least time. Of a smaller one than the larger, times that merely vary would count as waits.
+const QUIET_SHARES: [f64; 2] = [0.1, 0.5];
 
 /// Treatment of each span of a trace by a change, given the lengths that they have without it.
 pub(crate) type Edit<'e> = dyn Fn(&SampledTrace<'_>, &[f64]) -> Vec<Treatment> + 'e;
@@ -82,9 +82,14 @@ impl<'a> Sample<'a> {
         (weight > 0.0).then(|| sum / weight)
     }
 
-    /// Time of a request of a level in which no span takes longer than the quiet ones of its kind, mean, seconds; `None` without
-    /// traces. Outside of the traces the shortest requests pass as little time.
-    pub(crate) fn quiet_s(&self, level: &Level) -> Option<f64> {
+    /// Time of a request of a level in which no span takes longer than the quiet ones of its kind, mean; `None` without traces.
+    /// Outside of the traces the shortest requests pass as little time.
+    pub(crate) fn quiet(&self, level: &Level) -> Option<QuietTime> {
+        let [least_s, most_s] = QUIET_SHARES.map(|share| self.quiet_s(level, share));
+        Some(QuietTime { least_s: least_s?, most_s: most_s? })
+    }
+
+    fn quiet_s(&self, level: &Level, share: f64) -> Option<f64> {
         let mut own_ns: HashMap<(&str, &str), Vec<(f64, f64)>> = HashMap::new();
         for traced in &self.traces {
             for at in &traced.tree.order {
@@ -94,14 +99,14 @@ impl<'a> Sample<'a> {
             }
         }
         let quiet_ns: HashMap<(&str, &str), f64> =
-            own_ns.into_iter().filter_map(|(kind, all)| Some((kind, quantile(&all, QUIET_SHARE)?))).collect();
+            own_ns.into_iter().filter_map(|(kind, all)| Some((kind, quantile(&all, share)?))).collect();
         let edit = |traced: &SampledTrace<'_>, _: &[f64]| {
             let mut treatments = traced.untreated();
             for at in &traced.tree.order {
                 let span = traced.tree.span(*at);
                 let quiet_ns = quiet_ns.get(&(span.service.as_str(), span.name.as_str()));
-                let share = quiet_ns.map_or(1.0, |quiet_ns| quiet_ns / traced.tree.own_ns(*at));
-                treatments[*at].own = if share < 1.0 { share } else { 1.0 };
+                let quiet = quiet_ns.map_or(1.0, |quiet_ns| quiet_ns / traced.tree.own_ns(*at));
+                treatments[*at].own = if quiet < 1.0 { quiet } else { 1.0 };
             }
             treatments
         };
@@ -110,7 +115,7 @@ impl<'a> Sample<'a> {
         let sum_ns: f64 = retimed.iter().map(|one| one.weight * (one.new_ns + one.new_refused_ns)).sum();
         let lengths: Vec<(f64, f64)> =
             self.traces.iter().map(|traced| (traced.tree.length_ns(traced.tree.root), traced.weight)).collect();
-        let outside_s = level.quantile_s(QUIET_SHARE) - quantile(&lengths, QUIET_SHARE)? / 1e9;
+        let outside_s = level.quantile_s(share) - quantile(&lengths, share)? / 1e9;
         (weight > 0.0).then(|| sum_ns / weight / 1e9 + outside_s.max(0.0))
     }
 

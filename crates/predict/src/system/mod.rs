@@ -37,6 +37,13 @@ const BATCH_MIN: f64 = 1.25;
 /// CPU of a level from which its samples tell that of a request, core-seconds: the kernel counts hundredths.
 const SAMPLED_CPU_MIN_S: f64 = 0.2;
 
+/// Bounds of the time of a request that waits for nothing.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) struct QuietTime {
+    pub(crate) least_s: f64,
+    pub(crate) most_s: f64,
+}
+
 /// A system and its load.
 #[derive(Debug, Clone)]
 pub(crate) struct System {
@@ -65,6 +72,8 @@ pub(crate) struct System {
     pub(crate) think_s: f64,
     /// Time that no queue explains, seconds; fitted by `baseline.rs`.
     pub(crate) delay_s: f64,
+    /// The least that is fitted, seconds: what traces show where one level has reached its limit.
+    pub(crate) delay_least_s: f64,
     /// Time of a request in the load generator, its delay and its CPU, seconds: the part of the delay that no change to the
     /// system removes.
     pub(crate) generator_s: f64,
@@ -72,9 +81,8 @@ pub(crate) struct System {
     pub(crate) variability: f64,
     /// Requests that arrive together, as the experiment declares; [`Burst::ONE`] if it declares nothing.
     pub(crate) burst: Burst,
-    /// Time of a request that waits for nothing, by its traces, seconds; `None` where several levels tell it, or without
-    /// traces.
-    pub(crate) quiet_s: Option<f64>,
+    /// Time of a request that waits for nothing, by its traces; `None` where several levels tell it, or without traces.
+    pub(crate) quiet: Option<QuietTime>,
     /// Time that a request takes longer at each level because of CPU that it needs under no other load, such as that of a
     /// compiler while the service warms up, seconds; fitted by `baseline.rs`.
     pub(crate) warming_s: Vec<f64>,
@@ -105,6 +113,7 @@ impl System {
             waits: Vec::new(),
             think_s: levels::think_s(&levels),
             delay_s: 0.0,
+            delay_least_s: 0.0,
             generator_s: levels::generator_s(&levels) + demands.request_s(names::GENERATOR),
             variability: 1.0,
             burst: match trial.arrivals {
@@ -112,7 +121,7 @@ impl System {
                 Some(Arrivals::BurstsEvery(tick_ns)) => Burst::Every(tick_ns as f64 / 1e9),
                 Some(Arrivals::Uniform | Arrivals::Poisson) | None => Burst::ONE,
             },
-            quiet_s: None,
+            quiet: None,
             warming_s: vec![0.0; levels.len()],
             levels_left_out: all - levels.len(),
             levels,
@@ -222,11 +231,11 @@ impl System {
         if most_s > 0.0 { (most_s / least_s - 1.0).max(PART_ERROR) } else { PART_ERROR }
     }
 
-    /// The delay that the longest section needs: the time in it passes in the delay or in CPU.
+    /// The least delay: that which traces show, and that which the longest section needs, whose time passes in it or in CPU.
     pub(crate) fn delay_min_s(&self) -> f64 {
         let longest_s = self.sections.iter().map(|section| section.held_s).fold(0.0, f64::max);
         let network = self.network();
-        (longest_s - (network.unloaded_s() - network.delay_s)).max(0.0)
+        (longest_s - (network.unloaded_s() - network.delay_s)).max(self.delay_least_s).max(0.0)
     }
 
     /// Multiplies the demand of what limits throughput first, which the throughput at the limit tells better than samples of
