@@ -6,7 +6,8 @@
 //! wait. With several levels these few numbers cannot hide a model that does not hold: a queue that is missing shows as a
 //! mean that grows and a model that does not. Then the smallest limit that explains the rest is added, as far as it does.
 //! One level cannot tell delay from waiting. There the delay is as long as traces show of requests that wait for nothing, the
-//! limit that users have reached is the rate that was measured, and the rest is what times vary by; requests that arrive together wait for each other by arithmetic, and the delay is fitted.
+//! limit that users have reached is the measured rate, and the rest is how much times vary. Requests that arrive together wait
+//! for each other by arithmetic, and the delay is fitted.
 
 use narrows_model::finding::evidence::load::LoadLevel;
 use narrows_model::prediction::{BaselineLevel, Doubt, Figures, Measure};
@@ -31,7 +32,7 @@ const WAITING_USED_MIN: f64 = 0.5;
 const WAIT_STEPS: i32 = 18;
 /// Factors of the limit's demand that are tried: a rate at a limit, and CPU samples, are off by some per cent.
 const CORRECTIONS: [f64; 11] = [1.0, 0.98, 1.02, 0.96, 1.04, 0.94, 1.06, 0.92, 1.08, 0.90, 1.10];
-/// The largest of them.
+/// The largest factor.
 const CORRECTION_MAX: f64 = 1.10;
 /// The limit is corrected if a level came this close to it, a share.
 const NEAR_LIMIT: f64 = 0.8;
@@ -188,8 +189,8 @@ fn searched(system: &System, refusals_s: &[f64]) -> Fit {
     best
 }
 
-/// The system at its limit, if the users of its only level would exceed it without waits: its error would pass for a delay
-/// as long as nearly all of their wait.
+/// The system with its limit at the measured rate, if the users of its only level would exceed the limit without waits. Otherwise a
+/// small error of the limit would pass for a delay as long as nearly all of their wait. `None` below the limit.
 fn at_limit(system: &System) -> Option<System> {
     let (level, rate_max, least_s) = (&system.levels[0], bounds::rate_max(&system.network()), system.quiet?.least_s);
     let without_waits = f64::from(level.load.users) / (system.think_s + least_s);

@@ -25,7 +25,7 @@ use crate::queueing::mva::USERS_MAX;
 use crate::random::Random;
 use crate::refusals::refusals_s;
 use crate::retime::{RetimedTrace, Sample};
-use crate::system::{Level, LoadedCpu, System};
+use crate::system::{Level, LoadGrowth, LoadedCpu, System};
 use crate::tail::{OldNew, Tail};
 use crate::{Cannot, DiagnosedTrial};
 
@@ -206,15 +206,15 @@ impl<'a> Ground<'a> {
     fn same_load(&self, effect: &Effect<'_>, miss: f64) -> (Figures, Forecast, Vec<LevelForecast>) {
         let all = (0..self.sample.traces.len()).collect::<Vec<_>>();
         let per_case = |case: &Case<'_>| {
-            let after = |cpu: Option<&LoadedCpu>| self.after(case, &self.system, &self.model, &all, cpu);
-            let expected = after(None);
-            let loaded = LoadedCpu::unknown(&self.system, expected.1.rate);
-            let drawn = self.draws.iter().map(|draw| self.after(case, &draw.system, &draw.model, &draw.traces, None));
+            let after = |cpu: Option<LoadedCpu>| self.after(case, &self.system, &self.model, &all, cpu);
+            let likely = LoadedCpu::likely(&self.system).filter(|_| !case.is_cpu_given);
+            let expected = after(likely);
+            let drawn = self.draws.iter().map(|draw| self.after(case, &draw.system, &draw.model, &draw.traces, likely));
             let changed = with_change(&self.system, case, &case.retimed);
             let removed_s = (self.system.network().unloaded_s() - changed.network().unloaded_s()).abs();
             CaseForecast {
                 expected,
-                loaded: loaded.iter().map(|cpu| after(Some(cpu))).collect(),
+                loaded: LoadedCpu::ends(&self.system).iter().map(|cpu| after(Some(*cpu))).collect(),
                 drawn: drawn.collect(),
                 removed_s,
                 rate_max: changed.rate_max(),
@@ -258,22 +258,27 @@ impl<'a> Ground<'a> {
         system: &System,
         model: &[ModelFit],
         traces: &[usize],
-        cpu: Option<&LoadedCpu>,
+        cpu: Option<LoadedCpu>,
     ) -> AfterAll {
         let levels = &self.system.levels;
         let requests: Vec<RetimedTrace> =
             if case.retimed.is_empty() { Vec::new() } else { traces.iter().map(|at| case.retimed[*at]).collect() };
         let old_unloaded_s = system.network().unloaded_s();
         let mut changed = with_change(system, case, &requests);
-        if let Some(cpu) = cpu {
-            cpu.apply(system, &mut changed);
-        }
-        let new_unloaded_s = changed.network().unloaded_s();
         let left = refusals_left(case, &requests);
         let refusals_s: Vec<f64> = self.refusals_s.iter().map(|refused_s| refused_s * left).collect();
         let old_extras_s = extras_s(system, &self.refusals_s);
         let new_extras_s = extras_s(&changed, &refusals_s);
-        let new_model = modelled(&changed, &loads(levels), &new_extras_s);
+        let mut new_model = modelled(&changed, &loads(levels), &new_extras_s);
+        if let Some(cpu) = cpu {
+            let growth = LoadGrowth {
+                rate: new_model[0].rate / model[0].rate,
+                under_way: under_way(&changed, &new_model[0], system) / under_way(system, &model[0], &changed),
+            };
+            cpu.apply(growth, system, &mut changed);
+            new_model = modelled(&changed, &loads(levels), &new_extras_s);
+        }
+        let new_unloaded_s = changed.network().unloaded_s();
         let mut each = Vec::with_capacity(levels.len());
         let mut tail = Tail::default();
         for (at, level) in levels.iter().enumerate() {
@@ -417,6 +422,15 @@ fn waits_of(system: &System, model: &ModelFit) -> HashMap<String, f64> {
         (program.service.clone(), own_s + machine_s * share)
     };
     system.programs.iter().zip(&model.waits_s).map(wait).collect()
+}
+
+/// Requests under way in the programs that both systems have, in CPU and in the queue for it.
+fn under_way(system: &System, model: &ModelFit, other: &System) -> f64 {
+    let waits_s = waits_of(system, model);
+    let is_used = |system: &System, service: &str| system.program(service).is_some_and(|one| one.demand_s > 0.0);
+    let both = system.programs.iter().filter(|one| is_used(system, &one.service) && is_used(other, &one.service));
+    let time_s: f64 = both.map(|one| system.own_s(one) + waits_s.get(&one.service).copied().unwrap_or(0.0)).sum();
+    model.rate * time_s
 }
 
 /// A system with a change: its demands, and the delay that is left of these requests; without any, what is left when as much

@@ -71,7 +71,8 @@ impl Method for AddSidecar {
             }
         };
         Ok(Effect {
-            cases: vec![Case::new(adjust)],
+            // A proxy's cost, as it is measured, includes the work of its callers under that load.
+            cases: vec![Case { is_cpu_given: true, ..Case::new(adjust) }],
             assumptions: vec![Assumption::SidecarCost { pass_ns: pass_s * 1e9, passes }],
             ..Effect::default()
         })

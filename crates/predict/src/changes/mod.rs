@@ -171,6 +171,8 @@ pub(crate) struct Case<'s> {
     pub(crate) refusals_left: Option<f64>,
     /// Whether it is only an end of the interval: it may turn out that way, but nothing speaks for it.
     pub(crate) is_bound: bool,
+    /// Whether CPU of a request is known under the load that it leads to.
+    pub(crate) is_cpu_given: bool,
 }
 
 impl<'s> Effect<'s> {
@@ -203,7 +205,14 @@ impl fmt::Debug for Case<'_> {
 impl<'s> Case<'s> {
     /// It changes stations and stores alone.
     pub(crate) fn new(adjust: impl Fn(&mut System) + 's) -> Self {
-        Self { adjust: Box::new(adjust), edit: None, retimed: Vec::new(), refusals_left: None, is_bound: false }
+        Self {
+            adjust: Box::new(adjust),
+            edit: None,
+            retimed: Vec::new(),
+            refusals_left: None,
+            is_bound: false,
+            is_cpu_given: false,
+        }
     }
 
     /// It changes single requests too.
@@ -224,6 +233,7 @@ impl<'s> Case<'s> {
     fn of_both(one: &Rc<Self>, other: &Rc<Self>, sample: &Sample<'_>) -> Self {
         let refusals_left = [one, other].into_iter().filter_map(|case| case.refusals_left).reduce(f64::min);
         let is_bound = one.is_bound || other.is_bound;
+        let is_cpu_given = one.is_cpu_given || other.is_cpu_given;
         let both = (one.clone(), other.clone());
         let adjust = move |system: &mut System| {
             (both.0.adjust)(system);
@@ -232,7 +242,7 @@ impl<'s> Case<'s> {
         if one.edit.is_none() && other.edit.is_none() {
             let changed = [one, other].into_iter().find(|case| !case.retimed.is_empty());
             let retimed = changed.map_or_else(Vec::new, |case| case.retimed.clone());
-            return Self { refusals_left, is_bound, retimed, ..Self::new(adjust) };
+            return Self { refusals_left, is_bound, is_cpu_given, retimed, ..Self::new(adjust) };
         }
         let both = (one.clone(), other.clone());
         let edit = move |traced: &SampledTrace<'_>, lengths: &[f64]| {
@@ -243,7 +253,7 @@ impl<'s> Case<'s> {
                 (None, None) => traced.untreated(),
             }
         };
-        Self { refusals_left, is_bound, ..Self::with_edit(adjust, edit, sample) }
+        Self { refusals_left, is_bound, is_cpu_given, ..Self::with_edit(adjust, edit, sample) }
     }
 }
 

@@ -9,35 +9,57 @@ use super::System;
 /// heaviest load completes at least a quarter more than the lightest, four in five lie between, the median at −0.2: programs
 /// from a to m, without those whose virtual machine compiles meanwhile.
 const POWERS: [f64; 2] = [-0.7, 0.1];
+/// Median of these powers.
+const LIKELY_POWER: f64 = -0.2;
 
-/// How CPU of a request depends on the load.
+/// Load of the programs of a system with a change, as a multiple of that without.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) struct LoadGrowth {
+    /// Requests per second.
+    pub(crate) rate: f64,
+    /// Requests that are in CPU or wait for it.
+    pub(crate) under_way: f64,
+}
+
+impl LoadGrowth {
+    /// Growth that both show. CPU was measured where both grow: a shorter queue alone makes no request dearer, and a higher rate
+    /// alone none cheaper.
+    fn of_both(self) -> f64 {
+        let Self { rate, under_way } = self;
+        if rate > 1.0 { rate.min(under_way).max(1.0) } else { rate.max(under_way).min(1.0) }
+    }
+}
+
+/// How CPU of a request depends on the load: with a power of the load of a process.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct LoadedCpu {
-    /// Requests per second, as a multiple of those that were measured.
-    growth: f64,
     power: f64,
 }
 
 impl LoadedCpu {
-    /// Both ends of what it may be at this rate, in requests per second; empty with several levels, which tell it, and with one
-    /// user, whose requests meet no other.
-    pub(crate) fn unknown(system: &System, rate: f64) -> Vec<Self> {
-        let growth = rate / system.levels[0].rate();
-        let is_unknown = system.levels.len() == 1 && !system.is_one_user() && growth > 0.0 && growth.is_finite();
-        let powers = if is_unknown { &POWERS[..] } else { &[] };
-        powers.iter().map(|power| Self { growth, power: *power }).collect()
+    /// The most likely one; `None` with several levels, which tell it, and with one user, whose requests meet no other.
+    pub(crate) fn likely(system: &System) -> Option<Self> {
+        let is_unknown = system.levels.len() == 1 && !system.is_one_user();
+        is_unknown.then_some(Self { power: LIKELY_POWER })
     }
 
-    /// Gives a changed system the CPU under that load. Replicas that were added share it.
-    pub(crate) fn apply(&self, before: &System, changed: &mut System) {
+    /// Both ends of the interval; empty where nothing is unknown.
+    pub(crate) fn ends(system: &System) -> Vec<Self> {
+        let powers = if Self::likely(system).is_some() { &POWERS[..] } else { &[] };
+        powers.iter().map(|power| Self { power: *power }).collect()
+    }
+
+    /// Gives a changed system the CPU of so much more load. Replicas that were added share it.
+    pub(crate) fn apply(self, growth: LoadGrowth, before: &System, changed: &mut System) {
+        let growth = growth.of_both();
         let services_s: f64 = changed.programs.iter().map(|program| program.demand_s).sum();
         let generator_s = changed.machine_s - services_s;
         for program in changed.programs.clone() {
-            let replicas = before.program(&program.service).map_or(program.replicas, |old| old.replicas);
-            let of_process = self.growth * f64::from(replicas) / f64::from(program.replicas.max(1));
-            changed.scale_cpu(&program.service, of_process.powf(self.power));
+            let Some(old) = before.program(&program.service) else { continue };
+            let processes = f64::from(old.replicas) / f64::from(program.replicas.max(1));
+            changed.scale_cpu(&program.service, (growth * processes).powf(self.power));
         }
-        changed.machine_s += generator_s * (self.growth.powf(self.power) - 1.0);
+        changed.machine_s += generator_s * (growth.powf(self.power) - 1.0);
     }
 }
 
@@ -55,23 +77,30 @@ mod tests {
 
     #[test]
     fn several_levels_and_one_user_tell_cpu() {
-        let twice = |system: &System| LoadedCpu::unknown(system, 2.0 * system.levels[0].rate()).len();
-        assert_eq!(twice(&read(&[(4, 15)])), 2);
-        assert_eq!(twice(&read(&[(2, 15), (4, 15)])), 0);
-        assert_eq!(twice(&read(&[(1, 15)])), 0);
+        let ends = |system: &System| LoadedCpu::ends(system).len();
+        assert_eq!(ends(&read(&[(4, 15)])), 2);
+        assert_eq!(ends(&read(&[(2, 15), (4, 15)])), 0);
+        assert_eq!(ends(&read(&[(1, 15)])), 0);
+    }
+
+    #[test]
+    fn load_grows_as_far_as_rate_and_requests_under_way_do() {
+        let growth = |rate, under_way| LoadGrowth { rate, under_way }.of_both();
+        assert_eq!([growth(4.0, 3.0), growth(1.5, 0.1), growth(0.5, 0.2), growth(0.8, 1.2)], [3.0, 1.0, 0.5, 1.0]);
+        assert_eq!(growth(2.0, f64::NAN), 2.0, "no program is in both systems");
     }
 
     #[test]
     fn cpu_follows_the_load_of_each_process() {
         let before = read(&[(4, 15)]);
-        let cpu = LoadedCpu { growth: 4.0, power: -0.5 };
+        let cpu = LoadedCpu { power: -0.5 };
         let mut changed = before.clone();
-        cpu.apply(&before, &mut changed);
+        cpu.apply(LoadGrowth { rate: 4.0, under_way: 4.0 }, &before, &mut changed);
         assert!((changed.machine_s - before.machine_s / 2.0).abs() < 1e-12, "{changed:?}");
         let mut more = before.clone();
         more.programs.iter_mut().for_each(|program| program.replicas *= 4);
         let of_services = |system: &System| system.programs.iter().map(|program| program.demand_s).sum::<f64>();
-        cpu.apply(&before, &mut more);
+        cpu.apply(LoadGrowth { rate: 4.0, under_way: 4.0 }, &before, &mut more);
         assert!((of_services(&more) - of_services(&before)).abs() < 1e-12, "each replica has the load of one before");
     }
 }

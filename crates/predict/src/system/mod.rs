@@ -19,7 +19,7 @@ use narrows_model::series::names;
 
 pub(crate) use demands::{Demands, Program};
 pub(crate) use levels::{Level, levels};
-pub(crate) use loaded_cpu::LoadedCpu;
+pub(crate) use loaded_cpu::{LoadGrowth, LoadedCpu};
 pub(crate) use sections::Section;
 pub(crate) use stores::Store;
 pub(crate) use waits::{Wait, WaitCause};
@@ -164,7 +164,7 @@ impl System {
 
     /// Whether one user's request uses more time of services than it takes.
     fn works_at_once(&self) -> bool {
-        let own_s: f64 = self.programs.iter().map(|program| self.program_station(program).own_time_s()).sum();
+        let own_s: f64 = self.programs.iter().map(|program| self.own_s(program)).sum();
         let shortest_s = self.levels.iter().map(Level::mean_s).fold(f64::INFINITY, f64::min);
         self.is_one_user() && own_s > BATCH_MIN * shortest_s
     }
@@ -315,6 +315,11 @@ impl System {
     /// Whether no request ever meets another: one user, who waits for each response.
     pub(crate) fn is_one_user(&self) -> bool {
         self.levels.iter().all(|level| level.load.arrivals.is_none() && level.load.users <= 1)
+    }
+
+    /// Time of a request in the CPU of a program, without waits, seconds.
+    pub(crate) fn own_s(&self, program: &Program) -> f64 {
+        self.program_station(program).own_time_s()
     }
 
     /// The program of a service.

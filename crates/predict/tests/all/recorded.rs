@@ -63,6 +63,7 @@ fn customer_360_without_its_sidecars_is_predicted() {
     let run = recording("customer-360");
     let prediction = check(&run, ("sidecar-unthrottled", "remove-sidecar", "plain-unthrottled", 0.28, 0.38));
     assert_eq!(prediction.limit_after.map(|limit| limit.kind), Some(ResourceKind::Machine));
+    check(&run, ("envoy-unthrottled", "remove-sidecar", "plain-unthrottled", 0.28, 0.38));
 }
 
 #[test]
