@@ -10,8 +10,8 @@ use narrows_model::run::sidecar_of;
 use super::{Case, Effect, Method, Scene, Target};
 use crate::Cannot;
 use crate::recognition::ReadTrial;
-use crate::retime::SampledTrace;
-use crate::rules::{Part, own_share};
+use crate::retime::{SampledTrace, Treatment};
+use crate::rules::{Part, share_of};
 use crate::system::System;
 
 pub(crate) struct RemoveSidecar;
@@ -48,29 +48,23 @@ impl Method for RemoveSidecar {
         is_made.then(|| Change::new(self.kind(), "")).into_iter().collect()
     }
 
-    fn part(&self, _change: &Change, scene: &Scene<'_>) -> Option<Part> {
-        Some(Part { share: own_share(scene, |name| sidecar_of(name).is_some())?, factor: f64::INFINITY })
+    fn part(&self, change: &Change, scene: &Scene<'_>) -> Option<Part> {
+        let gone = gone(change, scene);
+        let hop_ns = hop_ns(&gone, scene);
+        let share = share_of(scene, &|traced| without(traced, &gone, hop_ns, scene))?;
+        Some(Part { share, factor: f64::INFINITY })
     }
 
     fn effect<'s>(&self, change: &Change, scene: &'s Scene<'s>) -> Result<Effect<'s>, Cannot> {
-        let target = change.target.clone();
-        let is_gone =
-            move |name: &str| sidecar_of(name).is_some_and(|service| target.is_empty() || service == target.as_str());
-        let services = || scene.system.programs.iter().map(|program| program.service.as_str());
-        let gone: Vec<String> = services().filter(|name| is_gone(name)).map(str::to_owned).collect();
+        let gone = gone(change, scene);
         if gone.is_empty() {
-            return Err(scene.unknown(change, services().filter_map(sidecar_of).map(str::to_owned).collect()));
+            let services = scene.system.programs.iter().map(|program| program.service.as_str());
+            return Err(scene.unknown(change, services.filter_map(sidecar_of).map(str::to_owned).collect()));
         }
         let hop_ns = hop_ns(&gone, scene);
-        let removed = gone.clone();
-        let edit = move |traced: &SampledTrace<'_>, _: &[f64]| {
-            let mut treatments = traced.untreated();
-            for at in &traced.tree.order {
-                treatments[*at].own = own_share_left(traced, *at, &removed, hop_ns, scene);
-            }
-            treatments
-        };
         let entry_ns = entry_ns(&gone, hop_ns, scene);
+        let removed = gone.clone();
+        let edit = move |traced: &SampledTrace<'_>, _: &[f64]| without(traced, &removed, hop_ns, scene);
         let adjust = move |system: &mut System| gone.iter().for_each(|name| system.scale_cpu(name, 0.0));
         let mut case = Case::with_edit(adjust, edit, scene.sample);
         for request in &mut case.retimed {
@@ -78,6 +72,22 @@ impl Method for RemoveSidecar {
         }
         Ok(Effect { cases: vec![case], assumptions: vec![Assumption::SidecarsOnly], ..Effect::default() })
     }
+}
+
+/// Names of the sidecars that a change removes.
+fn gone(change: &Change, scene: &Scene<'_>) -> Vec<String> {
+    let is_meant = |service: &str| change.target.is_empty() || service == change.target;
+    let services = scene.system.programs.iter().map(|program| program.service.as_str());
+    services.filter(|name| sidecar_of(name).is_some_and(is_meant)).map(str::to_owned).collect()
+}
+
+/// Treatment of the spans of a trace without these sidecars.
+fn without(traced: &SampledTrace<'_>, gone: &[String], hop_ns: f64, scene: &Scene<'_>) -> Vec<Treatment> {
+    let mut treatments = traced.untreated();
+    for at in &traced.tree.order {
+        treatments[*at].own = own_share_left(traced, *at, gone, hop_ns, scene);
+    }
+    treatments
 }
 
 /// Share that is left of the own time of a span.
