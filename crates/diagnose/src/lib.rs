@@ -15,7 +15,6 @@ mod exemplars;
 mod instrumentation;
 mod laws;
 mod limit;
-mod missed;
 pub mod pages;
 pub mod proof;
 mod rank;

@@ -31,7 +31,7 @@ const PART_SHARE_MIN: f64 = 0.5;
 
 /// A clause on the objectives that a trial missed, with what explains them; `None` if it missed none of its latencies or
 /// errors.
-pub(crate) fn missed(trial: &TrialEvidence, results: &[ObjectiveResult], breakdowns: &[Breakdown]) -> Option<String> {
+pub(super) fn missed(trial: &TrialEvidence, results: &[ObjectiveResult], breakdowns: &[Breakdown]) -> Option<String> {
     let of =
         |subject: Subject| results.iter().filter(move |result| result.kept == Kept::No && result.subject == subject);
     let label = trial.trial.label();
