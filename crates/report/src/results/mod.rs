@@ -9,7 +9,7 @@ use narrows_model::prediction::Scored;
 
 use self::agreement::Agreement;
 use crate::bottleneck::bottlenecks;
-use crate::conclusions;
+use crate::conclusions::{self, Judged, judged};
 use crate::figures::{self, instant, plural};
 use crate::html::{document, inline};
 use crate::section::{Block, Cell, Column, Figure, Medium, Phrase, Row, Section, SmallPrint, Table, Tone};
@@ -27,13 +27,30 @@ pub struct Source<'a> {
     pub command: &'a str,
 }
 
+/// A run and how it stands beside what was published.
+struct System<'a> {
+    outcome: &'a Outcome,
+    conclusions: Vec<Judged<'a>>,
+    agreement: Agreement,
+}
+
+fn systems<'a>(source: &Source<'a>) -> Vec<System<'a>> {
+    let system = |outcome: &'a Outcome| System {
+        outcome,
+        conclusions: judged(outcome),
+        agreement: Agreement::new(&outcome.beside),
+    };
+    source.outcomes.iter().map(system).collect()
+}
+
 /// The page as Markdown. Ends with a line feed.
 pub fn markdown(source: &Source<'_>) -> String {
     let made = Phrase::from("Made by ").code(source.command);
     let made = made.plain(format!("; nothing here is written by hand. Machine: {}.", machine(source.outcomes)));
-    let blocks = vec![Block::Note(made), Block::Note(marks()), Block::Table(summary(source.outcomes))];
-    let systems: Vec<Section> = source.outcomes.iter().map(system).collect();
-    format!("{}\n{}", writer::sections(&[Section::new("", TITLE, blocks)], 1), writer::sections(&systems, 2))
+    let systems = systems(source);
+    let blocks = vec![Block::Note(made), Block::Note(marks()), Block::Table(summary(&systems))];
+    let sections: Vec<Section> = systems.iter().map(System::section).collect();
+    format!("{}\n{}", writer::sections(&[Section::new("", TITLE, blocks)], 1), writer::sections(&sections, 2))
 }
 
 /// The page as HTML, from doctype to `</html>`; it needs nothing else.
@@ -46,8 +63,9 @@ pub fn html(source: &Source<'_>) -> String {
         }
         "\n"
     };
-    let first = Section::untitled(vec![Block::Table(summary(source.outcomes))]);
-    let all: Vec<Section> = std::iter::once(first).chain(source.outcomes.iter().map(system)).collect();
+    let systems = systems(source);
+    let first = Section::untitled(vec![Block::Table(summary(&systems))]);
+    let all: Vec<Section> = std::iter::once(first).chain(systems.iter().map(System::section)).collect();
     document(TITLE, &header, &all)
 }
 
@@ -83,7 +101,7 @@ fn machine(outcomes: &[Outcome]) -> String {
 }
 
 /// Number of figures that agree, a line for each system.
-fn summary(outcomes: &[Outcome]) -> Table {
+fn summary(systems: &[System<'_>]) -> Table {
     let columns = vec![
         Column::left("system"),
         Column::right("published conclusions"),
@@ -91,44 +109,49 @@ fn summary(outcomes: &[Outcome]) -> Table {
         Column::right("figures that could have come out otherwise"),
         Column::right("within 20 % of the published"),
     ];
-    let row = |outcome: &Outcome| {
-        let agreement = Agreement::new(&outcome.beside);
+    let row = |system: &System<'_>| {
+        let System { outcome, conclusions, agreement } = system;
         let all = agreement.within + agreement.outside.len();
         let name = Figure { is_link: true, ..Figure::new(&outcome.evidence.run.experiment) };
-        let judged = conclusions::judged(outcome);
-        let come_back = judged.iter().filter(|one| one.comes_back == Some(true)).count();
-        let counts = [judged.len(), come_back, all, agreement.within].map(|count| Figure::new(count.to_string()));
+        let come_back = conclusions.iter().filter(|one| one.comes_back == Some(true)).count();
+        let counts = [conclusions.len(), come_back, all, agreement.within].map(|count| Figure::new(count.to_string()));
         Row::new(std::iter::once(name).chain(counts))
     };
-    Table::new(columns, outcomes.iter().map(row).collect())
+    Table::new(columns, systems.iter().map(row).collect())
 }
 
-/// One system of the page.
-fn system(outcome: &Outcome) -> Section {
-    let run = &outcome.evidence.run;
-    let mut blocks = Vec::new();
-    let source = measures::source(outcome).trim_end_matches('.');
-    if !source.is_empty() {
-        let length =
-            if run.time_scale == 1.0 { String::new() } else { format!(", load × {} of its length", run.time_scale) };
-        let text = format!("Published: {source}. Measured: {}{length}.", instant(run.started_ns));
-        blocks.push(Block::Note(Phrase::from(text)));
+impl System<'_> {
+    /// Its section of the page.
+    fn section(&self) -> Section {
+        let outcome = self.outcome;
+        let run = &outcome.evidence.run;
+        let mut blocks = Vec::new();
+        let source = measures::source(outcome).trim_end_matches('.');
+        if !source.is_empty() {
+            let length = if run.time_scale == 1.0 {
+                String::new()
+            } else {
+                format!(", load × {} of its length", run.time_scale)
+            };
+            let text = format!("Published: {source}. Measured: {}{length}.", instant(run.started_ns));
+            blocks.push(Block::Note(Phrase::from(text)));
+        }
+        let team = outcome.notes.published.as_ref().map(|published| &published.found).filter(|found| !found.is_empty());
+        let team = team.map(|found| Phrase::from(format!("The team found: {found}")));
+        blocks.extend(team.map(|found| Block::Paragraph(found, Tone::Plain)));
+        blocks.extend(conclusions::table(&self.conclusions).map(Block::Table));
+        let found = bottlenecks(outcome).into_iter().map(|one| Row::new([one.variant.to_owned(), one.what]));
+        let columns = vec![Column::left("variant"), Column::left("Narrows found")];
+        blocks.push(Block::Table(Table::new(columns, found.collect())));
+        if !outcome.beside.is_empty() {
+            blocks.push(Block::Table(published::table(outcome)));
+        }
+        blocks.extend(measures::bases(&outcome.beside).map(|bases| Block::Note(Phrase::from(bases))));
+        blocks.push(Block::Only(Medium::Page, published::drawings(outcome)));
+        blocks.extend(predictions(outcome));
+        blocks.extend(outside(&self.agreement));
+        Section::new(run.experiment.clone(), run.experiment.clone(), blocks)
     }
-    let team = outcome.notes.published.as_ref().map(|published| &published.found).filter(|found| !found.is_empty());
-    let team = team.map(|found| Phrase::from(format!("The team found: {found}")));
-    blocks.extend(team.map(|found| Block::Paragraph(found, Tone::Plain)));
-    blocks.extend(conclusions::table(outcome).map(Block::Table));
-    let found = bottlenecks(outcome).into_iter().map(|one| Row::new([one.variant.to_owned(), one.what]));
-    let columns = vec![Column::left("variant"), Column::left("Narrows found")];
-    blocks.push(Block::Table(Table::new(columns, found.collect())));
-    if !outcome.beside.is_empty() {
-        blocks.push(Block::Table(published::table(outcome)));
-    }
-    blocks.extend(measures::bases(&outcome.beside).map(|bases| Block::Note(Phrase::from(bases))));
-    blocks.push(Block::Only(Medium::Page, published::drawings(outcome)));
-    blocks.extend(predictions(outcome));
-    blocks.extend(outside(outcome));
-    Section::new(run.experiment.clone(), run.experiment.clone(), blocks)
 }
 
 /// Predictions that are to be trusted, and why there are fewer of them than changes.
@@ -165,8 +188,8 @@ fn predictions(outcome: &Outcome) -> Vec<Block> {
 }
 
 /// Figures that do not agree with what was published.
-fn outside(outcome: &Outcome) -> Vec<Block> {
-    let outside = Agreement::new(&outcome.beside).outside;
+fn outside(agreement: &Agreement) -> Vec<Block> {
+    let outside = &agreement.outside;
     if outside.is_empty() {
         return Vec::new();
     }

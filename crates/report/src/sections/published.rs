@@ -54,7 +54,7 @@ fn with_remarks(context: &Context<'_>) -> Section {
         Some(name) => lead.plain(": this run. Durations and calls are those of ").strong(name).plain("."),
     };
     let mut blocks = vec![Block::Note(lead)];
-    blocks.extend(conclusions::table(outcome).map(Block::Table));
+    blocks.extend(conclusions::table(&conclusions::judged(outcome)).map(Block::Table));
     match context.medium {
         Medium::Page => blocks.push(Block::Table(table(outcome))),
         Medium::Terminal => blocks.push(Block::Table(in_terminal(outcome))),
