@@ -1,4 +1,4 @@
-//! Figures and bottlenecks of experiments whose parameters are a little lower or higher.
+//! Figures and conclusions of experiments whose parameters are a little lower or higher.
 //!
 //! Recorded as far as conclusions are drawn from it, so that a table of dozens of runs can be made again from one small file.
 
@@ -27,7 +27,7 @@ pub struct Examined {
     pub experiment: String,
     /// The factor on the durations of the load.
     pub time_scale: f64,
-    /// The runs without a change: the first and the last, so that they show what changes by itself.
+    /// The runs without a change, spread over the others: they show what changes by itself.
     pub as_is: Vec<Point>,
     /// The parameters that were scaled.
     pub parameters: Vec<ScaledParameter>,
@@ -77,6 +77,21 @@ pub struct Point {
     pub variants: Vec<PointOfVariant>,
     /// The figures that can be compared between variants.
     pub figures: Vec<PointFigure>,
+    /// The published conclusions in order; empty if the experiment names none, or in a record older than its conclusions.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub conclusions: Vec<PointConclusion>,
+}
+
+/// A published conclusion, judged by one run.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PointConclusion {
+    /// The conclusion, in a sentence.
+    pub claim: String,
+    /// Whether the run comes to it; `None` if what it is about was not measured.
+    pub comes_back: Option<bool>,
+    /// The measurement that contradicts it, in words; empty if it comes back.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub instead: String,
 }
 
 /// Figures of a variant in one run.
@@ -102,16 +117,11 @@ pub struct PointFigure {
 }
 
 impl PointFigure {
-    /// A variant's value ÷ another's; `None` where one of them is missing or not above 0.
-    pub fn ratio(&self, variant: usize, to: usize) -> Option<f64> {
+    /// A variant's value ÷ that of its base; `None` where one of them is missing or not above 0.
+    pub fn ratio_to_base(&self, variant: usize) -> Option<f64> {
         let value =
             |at: usize| self.values.get(at).copied().flatten().filter(|value| value.is_finite() && *value > 0.0);
-        Some(value(variant)? / value(to)?)
-    }
-
-    /// A variant's value ÷ that of its base.
-    pub fn ratio_to_base(&self, variant: usize) -> Option<f64> {
-        self.ratio(variant, *self.bases.get(variant)?)
+        Some(value(variant)? / value(*self.bases.get(variant)?)?)
     }
 }
 
@@ -128,15 +138,10 @@ mod tests {
 
     #[test]
     fn a_ratio_needs_two_values_above_zero() {
-        let values = vec![Some(4.0), Some(6.0), None, Some(0.0), Some(f64::NAN)];
-        let figure =
-            PointFigure { name: "throughput".to_owned(), values, fitted: Vec::new(), bases: vec![0, 0, 0, 0, 1] };
-        assert_eq!(
-            (figure.ratio_to_base(1), figure.ratio_to_base(4), figure.ratio_to_base(5)),
-            (Some(1.5), None, None)
-        );
-        assert_eq!((figure.ratio(1, 0), figure.ratio(0, 0)), (Some(1.5), Some(1.0)));
-        assert_eq!((figure.ratio(2, 0), figure.ratio(0, 3), figure.ratio(4, 0)), (None, None, None));
-        assert_eq!(figure.ratio(9, 0), None);
+        let values = vec![Some(4.0), Some(6.0), None, Some(0.0), Some(f64::NAN), Some(3.0), Some(3.0)];
+        let bases = vec![0, 0, 0, 0, 0, 1, 3];
+        let figure = PointFigure { name: "throughput".to_owned(), values, fitted: Vec::new(), bases };
+        let ratios: Vec<Option<f64>> = (0..8).map(|variant| figure.ratio_to_base(variant)).collect();
+        assert_eq!(ratios, [Some(1.0), Some(1.5), None, None, None, Some(0.5), None, None]);
     }
 }

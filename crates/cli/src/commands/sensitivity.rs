@@ -3,9 +3,9 @@
 //!
 //! Parameters that no figure was fitted with have reasons of their own and are scaled only when they are named. Every run
 //! has all variants: the ratios are to the first one, and a parameter that is fitted for one variant acts in all of them.
-//! The experiment also runs twice as it is, first and last, because only that shows what changes by itself.
+//! The experiment also runs as it is, first, in the middle and last, because only that shows what changes by itself.
 //!
-//! Conclusions that do not hold are a result and no failure. Every run has a file of its own, so that the command can be
+//! Conclusions that are lost are a result and no failure. Every run has a file of its own, so that the command can be
 //! given again after an interruption and makes only what is missing.
 
 mod plan;
@@ -24,7 +24,7 @@ use crate::{Outcome, runs_folder, stderr};
 
 #[derive(Debug, clap::Args)]
 #[command(
-    after_help = "Exit code 0 means that every run is complete, whether or not the conclusions hold; 2 that one could \
+    after_help = "Exit code 0 means that every run is complete, whether or not conclusions are lost; 2 that one could \
                         not run. The same command with the same --out makes only the runs that are missing."
 )]
 pub(crate) struct Arguments {

@@ -38,20 +38,24 @@ fn each_fitted_parameter_is_scaled_and_a_run_that_fails_leaves_the_others() {
     let ran = bench.run(&SHORT);
     let (said, told) = (text(&ran.stdout), text(&ran.stderr));
     assert_eq!(ran.status.code(), Some(2), "{said}{told}");
-    for position in ["run 1 of 4: file-server as it is", "run 2 of 4: file-server with users 4 in place of 5"] {
+    for position in [
+        "run 1 of 5: file-server as it is",
+        "run 2 of 5: file-server with users 4 in place of 5",
+        "run 3 of 5: file-server as it is",
+    ] {
         assert!(told.contains(position), "{told}");
     }
     let failed = "file-server with users 6 in place of 5";
     assert!(told.contains(&format!("\nerror: could not run {failed}\nhint: `narrows sensitivity ")), "{told}");
     let words = said.split_whitespace().collect::<Vec<_>>().join(" ");
-    assert!(words.contains("users value 4 5 6 throughput ×"), "{said}");
-    assert!(said.contains("\n- file-server with users 6 (+20 %): not measured\n"), "{said}");
+    assert!(words.contains("value 4 5 6 conclusions ") && words.contains(" throughput ×"), "{said}");
+    assert!(words.contains("- file-server with users 6 (+20 %") && words.contains(": not measured"), "{said}");
     assert!(said.contains("not scaled in file-server: the pace of clients (it names no parameter)"), "{said}");
     assert!(said.contains("not scaled in file-server: pace (chosen for another reason than a figure)"), "{said}");
-    assert!(page(&bench, "out").contains("| users | value | 4 | 5 | 6 |\n"), "{}", page(&bench, "out"));
+    assert!(page(&bench, "out").contains(" | value | 4 | 5 | 6 |\n"), "{}", page(&bench, "out"));
 
     let again = bench.run(&SHORT);
-    assert_eq!(text(&again.stderr).matches("complete, not run again").count(), 3, "{}", text(&again.stderr));
+    assert_eq!(text(&again.stderr).matches("complete, not run again").count(), 4, "{}", text(&again.stderr));
     from_the_record(&bench);
 }
 
@@ -71,7 +75,7 @@ fn an_interruption_keeps_what_was_measured_and_the_same_command_goes_on() {
         return;
     }
     let bench = Bench::new(&fitted_users().replace("test ${users} -le 5 && ", ""));
-    let (mut child, rest) = bench.start_until(&SHORT, "run 2 of 4");
+    let (mut child, rest) = bench.start_until(&SHORT, "run 2 of 5");
     drop(rest);
     kill_process(Pid::from_child(&child), Signal::INT).unwrap();
     assert_eq!(child.wait().unwrap().code(), Some(2));
@@ -80,9 +84,9 @@ fn an_interruption_keeps_what_was_measured_and_the_same_command_goes_on() {
 
     let ran = bench.run(&SHORT);
     assert_eq!(ran.status.code(), Some(0), "{}", text(&ran.stderr));
-    assert!(text(&ran.stderr).contains("run 1 of 4: file-server as it is: complete, not run again"));
+    assert!(text(&ran.stderr).contains("run 1 of 5: file-server as it is: complete, not run again"));
     let said = text(&ran.stdout);
-    assert!(said.contains("The conclusions hold in ") && !said.contains("not measured"), "{said}");
+    assert!(said.contains(" come back in every unchanged run, and ") && !said.contains("not measured"), "{said}");
 
     let other = bench.run(&["sensitivity", "--time-scale", "0.5", "--out", "out"]);
     assert_eq!(other.status.code(), Some(2));

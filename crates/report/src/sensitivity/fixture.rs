@@ -2,10 +2,11 @@
 
 use narrows_model::run::Environment;
 use narrows_model::sensitivity::{
-    Examined, FORMAT, LeftOut, Point, PointFigure, PointOfVariant, Scaled, ScaledParameter, Sensitivity,
+    Examined, FORMAT, LeftOut, Point, PointConclusion, PointFigure, PointOfVariant, Scaled, ScaledParameter,
+    Sensitivity,
 };
 
-/// A run of three variants with these rates; the second one's is fitted.
+/// A run of three variants with these rates, which decide its conclusions; the second one's is fitted.
 pub(super) fn point(throughput: [f64; 3]) -> Point {
     let variant =
         |name: &str| PointOfVariant { variant: name.to_owned(), bottleneck: "throttling at store".to_owned() };
@@ -24,10 +25,26 @@ pub(super) fn point(throughput: [f64; 3]) -> Point {
             fitted: vec![false, true, false],
             bases: vec![0; 3],
         }],
+        conclusions: conclusions(throughput),
     }
 }
 
-/// The second variant loses its place with the lower value, and has another bottleneck with the higher one.
+fn conclusions([first, second, third]: [f64; 3]) -> Vec<PointConclusion> {
+    let ratio = second / first;
+    let instead = format!("throughput of second to first ×{ratio:.2}, not at least ×1.10");
+    let conclusion = |claim: &str, holds: bool, instead: &str| PointConclusion {
+        claim: claim.to_owned(),
+        comes_back: Some(holds),
+        instead: if holds { String::new() } else { instead.to_owned() },
+    };
+    vec![
+        conclusion("The third is the fastest.", third > second, "it is not"),
+        conclusion("The second gains a tenth.", ratio >= 1.1, &instead),
+        conclusion("The third is beyond 47/s.", third > 47.0, "it is not"),
+    ]
+}
+
+/// The second variant gains nothing with the lower value, and has another bottleneck with the higher one.
 pub(super) fn examined() -> Examined {
     let mut higher = point([20.0, 27.0, 60.0]);
     higher.variants[1].bottleneck = "cpu-saturation at shop".to_owned();

@@ -1,19 +1,18 @@
-//! Effects of scaled parameters on the figures and bottlenecks of experiments: one table, and whether the conclusions hold.
-//!
-//! The conclusions of an experiment are the bottleneck of each variant and the order of the variants. They are those of its
-//! runs without a change, of which there are two: what differs between those is noise, and no effect of a parameter.
+//! Effects of scaled parameters on the figures and conclusions of experiments: whether the conclusions are kept, and the ratios.
 
-mod conclusion;
-mod judged;
+mod claims;
+mod noise;
 mod point;
 mod table;
+mod verdict;
 
 pub use point::point;
 
 use narrows_model::sensitivity::{Examined, LeftOut, Sensitivity};
 
-use self::conclusion::{Conclusion, conclusion};
-use self::table::{MARKS, Row, header, rows};
+use self::table::{MARKS, Row, conclusions, header_of_conclusions, header_of_ratios, ratios};
+use self::verdict::verdict;
+use crate::figures::{instant, plural};
 use crate::section::{Block, Column, Figure, Phrase, Row as TableRow, Section, Table, Tone};
 use crate::text::paint::Paint;
 use crate::text::{Style, sections};
@@ -24,12 +23,12 @@ const WIDTH_MIN: usize = 80;
 const LEAD: &str = "Fitted parameters were chosen so that figures come out as published. Here, one parameter at a time is lower \
                     and higher than its value, and all else stays.";
 
-/// The table, what was not scaled, and whether the conclusions hold. Ends with a line feed.
+/// The ratios, what was not scaled, and the conclusions. Ends with a line feed.
 pub fn text(sensitivity: &Sensitivity, style: Style) -> String {
-    let marks = Block::Note(Phrase::coded(MARKS));
-    let mut all = vec![Section::untitled(vec![Block::Table(table(sensitivity)), marks])];
-    all[0].blocks.extend(left_out(sensitivity, "not scaled in ").into_iter().map(Block::Note));
-    all.push(Section::untitled(verdict(&conclusion(sensitivity))));
+    let mut blocks = vec![Block::Table(ratio_table(sensitivity)), Block::Note(Phrase::coded(MARKS))];
+    blocks.extend(left_out(sensitivity, "not scaled in ").into_iter().map(Block::Note));
+    let conclusions = Section::untitled(vec![Block::Table(conclusion_table(sensitivity))]);
+    let all = [Section::untitled(blocks), conclusions, Section::untitled(judged(sensitivity))];
     sections(&all, Paint(style.color), style.width.max(WIDTH_MIN))
 }
 
@@ -38,8 +37,9 @@ pub fn markdown(sensitivity: &Sensitivity, command: &str) -> String {
     let made = Phrase::from("Made by ").code(command);
     let made = made.plain(format!("; nothing here is written by hand. Machine: {}.", machines(sensitivity)));
     let mut blocks = vec![Block::Note(made), Block::Note(Phrase::from(LEAD))];
-    blocks.extend(verdict(&conclusion(sensitivity)));
-    blocks.extend([Block::Note(Phrase::coded(MARKS)), Block::Table(table(sensitivity))]);
+    blocks.extend(judged(sensitivity));
+    blocks.push(Block::Table(conclusion_table(sensitivity)));
+    blocks.extend([Block::Note(Phrase::coded(MARKS)), Block::Table(ratio_table(sensitivity))]);
     let measured = sensitivity.experiments.iter().map(|one| Phrase::from(format!("{}: {}", one.experiment, ran(one))));
     blocks.extend([Block::Note(Phrase::from("Measured:")), Block::Items(measured.collect())]);
     let left_out = left_out(sensitivity, "");
@@ -49,20 +49,29 @@ pub fn markdown(sensitivity: &Sensitivity, command: &str) -> String {
     crate::markdown::sections(&[Section::new("", "Sensitivity", blocks)], 1)
 }
 
-fn verdict(conclusion: &Conclusion) -> Vec<Block> {
-    let mut blocks = vec![Block::Paragraph(Phrase::from(&conclusion.sentence), Tone::Plain)];
-    let places: Vec<Phrase> = conclusion.places.iter().map(Phrase::from).collect();
-    blocks.extend((!places.is_empty()).then_some(Block::Items(places)));
+fn judged(sensitivity: &Sensitivity) -> Vec<Block> {
+    let verdict = verdict(sensitivity);
+    let mut blocks = vec![Block::Paragraph(Phrase::from(verdict.sentence), Tone::Plain)];
+    let limits: Vec<Phrase> = verdict.limits.into_iter().map(Phrase::from).collect();
+    blocks.extend((!limits.is_empty()).then_some(Block::Items(limits)));
     blocks
 }
 
-fn table(sensitivity: &Sensitivity) -> Table {
+fn conclusion_table(sensitivity: &Sensitivity) -> Table {
+    table_of(header_of_conclusions(sensitivity), conclusions(sensitivity))
+}
+
+fn ratio_table(sensitivity: &Sensitivity) -> Table {
+    table_of(header_of_ratios(sensitivity), ratios(sensitivity))
+}
+
+fn table_of(header: [String; 5], rows: Vec<Row>) -> Table {
     let row = |row: Row| {
-        let subject = Figure { is_strong: row.is_experiment, ..Figure::new(row.subject) };
-        TableRow::new([subject, Figure::new(row.what)].into_iter().chain(row.cells.map(Figure::new)))
+        let mut cells = row.cells.map(Figure::new);
+        cells[0].is_strong = row.is_experiment;
+        TableRow::new(cells)
     };
-    let columns = header(sensitivity).map(Column::left).to_vec();
-    Table::new(columns, rows(sensitivity).into_iter().map(row).collect())
+    Table::new(header.map(Column::left).to_vec(), rows.into_iter().map(row).collect())
 }
 
 /// Parameters that were not scaled, with the reason; `lead` begins each line.
@@ -78,14 +87,15 @@ fn changes(sensitivity: &Sensitivity) -> [String; 2] {
     [-sensitivity.change, sensitivity.change].map(crate::figures::ratio)
 }
 
-/// When the experiment ran, and how long its load was beside the experiment's.
+/// When the experiment first ran, how often without a change, and the length of its load beside the experiment's.
 fn ran(examined: &Examined) -> String {
-    let Some(first) = examined.as_is.first() else { return "did not run as it is".to_owned() };
+    let Some(first) = examined.as_is.first() else { return "did not run unchanged".to_owned() };
     let length = match examined.time_scale {
         1.0 => String::new(),
         scale => format!(", load × {scale} of its length"),
     };
-    format!("{}{length}", crate::figures::instant(first.started_ns))
+    let unchanged = plural(examined.as_is.len(), "unchanged run", "unchanged runs");
+    format!("{}, {unchanged}{length}", instant(first.started_ns))
 }
 
 /// The machines of all runs, each once.
@@ -108,56 +118,45 @@ fn machines(sensitivity: &Sensitivity) -> String {
 mod fixture;
 
 #[cfg(test)]
-mod text_tests {
+mod tests {
     use super::fixture::sensitivity;
     use super::*;
     use crate::text::Color;
 
     #[test]
-    fn the_table_ends_with_what_holds() {
+    fn the_text_ends_with_the_conclusions() {
         insta::assert_snapshot!(text(&sensitivity(), Style { width: 100, color: Color::Never }), @r"
-        parameter                            −20 %                 as it is              +20 %
-        ────────────────────────────────────────────────────────────────────────────────────────────────────
-        shop            bottlenecks                                first: throttling at
-                                                                   store; second:
-                                                                   throttling at store;
-                                                                   third: throttling at
-                                                                   store
-                        order by throughput                        third > second >
-                                                                   first
-        store_delay_ms  value                20                    25                    30
-                        throughput           ×1.00↓ ×1.77↓         ×1.30* ×2.30          ×1.35 ×3.00↑
-                        order                throughput: second                          same
-                                             no longer above
-                                             first
-                        bottlenecks          same                                        second:
-                                                                                         cpu-saturation at
-                                                                                         shop
-        Ratios compare each variant with the first one, or with the one that ratio_to names, in the order of
-        the variants. * marks a fitted value, which was made to come out as published. Each experiment ran
-        twice as it is: where the two ratios differ by more than 5 %, both are given, and ↑ and ↓ mark a
-        ratio that is more than 5 % above or below both. > stands between variants that both of these runs
-        set more than 10 % apart, ≈ between others; an order is lost where less than 5 % is left. Several
-        values of a parameter are those of the variants.
+        parameter                    −20 %          unchanged     +20 %
+        ──────────────────────────────────────────────────────────────────────
+        shop            conclusions                 2 of 3
+        store_delay_ms  value        20             25            30
+                        conclusions  1 of 2                       2 of 2
+                        throughput   ×1.00↓ ×1.77↓  ×1.30* ×2.30  ×1.35 ×3.00↑
+        No parameter is judged by a conclusion that an unchanged run does not come to. Ratios compare each
+        variant with the first one, or with the one that ratio_to names, in the order of the variants. *
+        marks a fitted value, which was made to come out as published. Where the ratios of unchanged runs
+        differ by more than 5 %, the least and the largest are given. ↑ and ↓ mark a ratio that is further
+        outside this range than the range is wide. A parameter is noise if no ratio differs more between its
+        lower and its higher value than between unchanged runs. Several values of a parameter are those of
+        the variants.
         not scaled in shop: prices of the store (names no parameter)
 
-        The conclusions hold in 0 of 2 runs with a parameter 20 % lower or higher; where they do not is
-        listed here.
+        experiment  conclusion                 unchanged  20 % lower or higher  not with
+        ────────────────────────────────────────────────────────────────────────────────────────────────────
+        shop        The third is the fastest.  2 of 2     2 of 2
+                    The second gains a tenth.  2 of 2     1 of 2                store_delay_ms 20 (−20 %):
+                                                                                throughput of second to
+                                                                                first ×1.00, not at least
+                                                                                ×1.10
+                    The third is beyond 47/s.  1 of 2     –
 
-        - shop with store_delay_ms 20 (−20 %): throughput: second no longer above first
-        - shop with store_delay_ms 30 (+20 %): second has cpu-saturation at shop in place of throttling at
-          store
+        2 of 3 conclusions come back in every unchanged run, and 1 of these also in every run with a
+        parameter 20 % lower or higher.
         ");
     }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::fixture::sensitivity;
-    use super::*;
 
     #[test]
-    fn the_page_has_what_holds_before_the_table() {
+    fn the_page_begins_with_the_conclusions() {
         insta::assert_snapshot!(markdown(&sensitivity(), "narrows sensitivity shop"), @r"
         # Sensitivity
 
@@ -165,25 +164,26 @@ mod tests {
 
         Fitted parameters were chosen so that figures come out as published. Here, one parameter at a time is lower and higher than its value, and all else stays.
 
-        The conclusions hold in 0 of 2 runs with a parameter 20 % lower or higher; where they do not is listed here.
+        2 of 3 conclusions come back in every unchanged run, and 1 of these also in every run with a parameter 20 % lower or higher.
 
-        - shop with store\_delay\_ms 20 (−20 %): throughput: second no longer above first
-        - shop with store\_delay\_ms 30 (+20 %): second has cpu-saturation at shop in place of throttling at store
-
-        Ratios compare each variant with the first one, or with the one that `ratio_to` names, in the order of the variants. `*` marks a fitted value, which was made to come out as published. Each experiment ran twice as it is: where the two ratios differ by more than 5 %, both are given, and `↑` and `↓` mark a ratio that is more than 5 % above or below both. `>` stands between variants that both of these runs set more than 10 % apart, `≈` between others; an order is lost where less than 5 % is left. Several values of a parameter are those of the variants.
-
-        | parameter |  | −20 % | as it is | +20 % |
+        | experiment | conclusion | unchanged | 20 % lower or higher | not with |
         |---|---|---|---|---|
-        | **shop** | bottlenecks |  | first: throttling at store; second: throttling at store; third: throttling at store |  |
-        |  | order by throughput |  | third > second > first |  |
+        | **shop** | The third is the fastest. | 2 of 2 | 2 of 2 |  |
+        |  | The second gains a tenth. | 2 of 2 | 1 of 2 | store\_delay\_ms 20 (−20 %): throughput of second to first ×1.00, not at least ×1.10 |
+        |  | The third is beyond 47/s. | 1 of 2 | – |  |
+
+        No parameter is judged by a conclusion that an unchanged run does not come to. Ratios compare each variant with the first one, or with the one that `ratio_to` names, in the order of the variants. `*` marks a fitted value, which was made to come out as published. Where the ratios of unchanged runs differ by more than 5 %, the least and the largest are given. `↑` and `↓` mark a ratio that is further outside this range than the range is wide. A parameter is noise if no ratio differs more between its lower and its higher value than between unchanged runs. Several values of a parameter are those of the variants.
+
+        | parameter |  | −20 % | unchanged | +20 % |
+        |---|---|---|---|---|
+        | **shop** | conclusions |  | 2 of 3 |  |
         | store\_delay\_ms | value | 20 | 25 | 30 |
+        |  | conclusions | 1 of 2 |  | 2 of 2 |
         |  | throughput | ×1.00↓ ×1.77↓ | ×1.30\* ×2.30 | ×1.35 ×3.00↑ |
-        |  | order | throughput: second no longer above first |  | same |
-        |  | bottlenecks | same |  | second: cpu-saturation at shop |
 
         Measured:
 
-        - shop: 2025-11-21 12:30 UTC, load × 0.1 of its length
+        - shop: 2025-11-21 12:30 UTC, 2 unchanged runs, load × 0.1 of its length
 
         Not scaled:
 

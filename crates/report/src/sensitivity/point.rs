@@ -2,13 +2,14 @@
 
 use narrows_model::comparison::{Outcome, VariantSummary};
 use narrows_model::published::{Beside, Measure};
-use narrows_model::sensitivity::{Point, PointFigure, PointOfVariant};
+use narrows_model::sensitivity::{Point, PointConclusion, PointFigure, PointOfVariant};
 
 use crate::bottleneck::bottlenecks;
+use crate::conclusions::{Judged, judged};
 use crate::measures;
 
-/// The bottlenecks of a run, and its figures that can be compared between variants: those that are published, or else
-/// throughput and mean latency.
+/// The bottlenecks of a run, the published conclusions judged by it, and its figures that can be compared between variants:
+/// those that are published, or else throughput and mean latency.
 pub fn point(outcome: &Outcome) -> Point {
     let all = bottlenecks(outcome);
     let named = |variant: &str| all.iter().find(|one| one.variant == variant).map_or("", |one| &one.name).to_owned();
@@ -23,7 +24,13 @@ pub fn point(outcome: &Outcome) -> Point {
         machine: run.environment.clone(),
         variants: variants.collect(),
         figures: if outcome.beside.is_empty() { of_load(outcome) } else { published(&outcome.beside) },
+        conclusions: judged(outcome).into_iter().map(conclusion).collect(),
     }
+}
+
+fn conclusion(judged: Judged<'_>) -> PointConclusion {
+    let instead = if judged.comes_back == Some(true) { String::new() } else { judged.shown.join("; ") };
+    PointConclusion { claim: judged.conclusion.claim.clone(), comes_back: judged.comes_back, instead }
 }
 
 /// Counts are left out, because they grow with the length of a run; shares of failures, because most are zero.
@@ -39,7 +46,7 @@ fn published(rows: &[Beside]) -> Vec<PointFigure> {
         name: measures::name(row),
         values: row.cells.iter().map(|cell| cell.measured).collect(),
         fitted: row.cells.iter().map(|cell| cell.standing.is_fitted()).collect(),
-        bases: (0..row.cells.len()).map(|at| measures::base_at(row, at).unwrap_or(0)).collect(),
+        bases: (0..row.cells.len()).map(|at| measures::base_at(row, at).unwrap_or(at)).collect(),
     };
     rows.iter().filter(is_compared).map(figure).collect()
 }
@@ -57,7 +64,8 @@ fn of_load(outcome: &Outcome) -> Vec<PointFigure> {
 
 #[cfg(test)]
 mod tests {
-    use narrows_model::published::Standing;
+    use narrows_model::finding::FindingKind;
+    use narrows_model::published::{Conclusion, Condition, Standing, Subject};
 
     use super::*;
     use crate::fixture::{self, drones};
@@ -75,10 +83,28 @@ mod tests {
     }
 
     #[test]
+    fn published_conclusions_are_judged_by_the_run() {
+        let mut outcome = drones::outcome();
+        let conclusion = |kind: FindingKind| {
+            let holds = vec![Condition { variant: "baseline".to_owned(), subject: Subject::Bottleneck(kind) }];
+            Conclusion { claim: kind.id().to_owned(), holds, because: "So it was.".to_owned() }
+        };
+        outcome.notes.published.as_mut().unwrap().conclusions =
+            [FindingKind::Throttling, FindingKind::SlowQuery].map(conclusion).to_vec();
+        let conclusions = point(&outcome).conclusions;
+        let expected =
+            PointConclusion { claim: "throttling".to_owned(), comes_back: Some(true), instead: String::new() };
+        assert_eq!(conclusions[0], expected);
+        assert_eq!((conclusions[1].claim.as_str(), conclusions[1].comes_back), ("slow-query", Some(false)));
+        assert!(conclusions[1].instead.starts_with("baseline: "), "{}", conclusions[1].instead);
+    }
+
+    #[test]
     fn without_published_figures_throughput_and_mean_are_compared() {
         let point = point(&fixture::outcome());
         let names: Vec<&str> = point.figures.iter().map(|figure| figure.name.as_str()).collect();
         assert_eq!(names, ["throughput", "mean duration"]);
-        assert!(point.figures[0].ratio(1, 0).is_some_and(|ratio| ratio > 4.0));
+        assert!(point.figures[0].ratio_to_base(1).is_some_and(|ratio| ratio > 4.0));
+        assert!(point.conclusions.is_empty());
     }
 }

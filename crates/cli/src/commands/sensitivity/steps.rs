@@ -30,8 +30,8 @@ pub(super) struct RunEndings {
     pub(super) is_interrupted: bool,
 }
 
-/// The names of the runs without a change, the first and the last one of an experiment.
-pub(super) const AS_IT_IS: [&str; 2] = ["as-it-is-first", "as-it-is-last"];
+/// The names of an experiment's runs without a change. Two would leave it open which of them is the odd one.
+pub(super) const AS_IT_IS: [&str; 3] = ["as-it-is-first", "as-it-is-middle", "as-it-is-last"];
 /// Endings of the names of runs with a lower and with a higher value.
 const SIDES: [&str; 2] = ["lower", "higher"];
 
@@ -69,7 +69,9 @@ fn of_plan<'a>(plan: &'a Plan, out: &Path) -> Vec<Step<'a>> {
         }
     };
     let of_parameters = plan.parameters.iter().flat_map(|parameter| [scaled(parameter, 0), scaled(parameter, 1)]);
-    std::iter::once(as_it_is(0)).chain(of_parameters).chain([as_it_is(1)]).collect()
+    let mut steps: Vec<Step<'_>> = std::iter::once(as_it_is(0)).chain(of_parameters).chain([as_it_is(2)]).collect();
+    steps.insert(steps.len() / 2, as_it_is(1));
+    steps
 }
 
 /// A parameter's values in the variants that run, each once.
