@@ -76,17 +76,18 @@ pub(crate) fn has_ratio(measure: Measure) -> bool {
     matches!(measure, Measure::Rate | Measure::Mean | Measure::Cpu | Measure::Memory | Measure::Metric)
 }
 
-/// The cell that a cell's ratio is to: the one it names, or else the first; `None` for the first and where it is not there.
+/// The cell that a cell's ratio is to: the one it names, or else the first; `None` where that is itself or not there.
 pub(crate) fn base(row: &Beside, index: usize) -> Option<&BesideCell> {
     row.cells.get(base_at(row, index)?)
 }
 
 /// The position of [`base`].
 pub(crate) fn base_at(row: &Beside, index: usize) -> Option<usize> {
-    match &row.cells.get(index)?.ratio_to {
-        Some(variant) => row.cells.iter().position(|cell| cell.variant == *variant),
-        None => (index > 0).then_some(0),
-    }
+    let base = match &row.cells.get(index)?.ratio_to {
+        Some(variant) => row.cells.iter().position(|cell| cell.variant == *variant)?,
+        None => 0,
+    };
+    (base != index).then_some(base)
 }
 
 /// The value ÷ that of [`base`], such as `×2.21`; `None` if one of them is missing.
@@ -99,7 +100,10 @@ pub(crate) fn ratio(row: &Beside, index: usize, of: fn(&BesideCell) -> Option<f6
 /// A sentence naming the variants with ratios to a variant other than the first; `None` if no variant has them.
 pub(crate) fn bases(rows: &[Beside]) -> Option<String> {
     let cells = rows.first().map_or(&[][..], |row| &row.cells);
-    let named = |cell: &BesideCell| Some(format!("{} to {}", cell.variant, cell.ratio_to.as_ref()?));
+    let named = |cell: &BesideCell| {
+        let base = cell.ratio_to.as_ref().filter(|base| **base != cell.variant)?;
+        Some(format!("{} to {base}", cell.variant))
+    };
     let named: Vec<String> = cells.iter().filter_map(named).collect();
     (!named.is_empty()).then(|| format!("Ratios are to the first variant, of {}.", named.join(", of ")))
 }
@@ -156,6 +160,8 @@ mod tests {
         assert_eq!(published(&row, 2).as_deref(), Some("×1.83"));
         let sentence = format!("Ratios are to the first variant, of {third} to {second}.");
         assert_eq!(bases(std::slice::from_ref(&row)), Some(sentence));
+        row.cells[2].ratio_to = Some(third);
+        assert_eq!((published(&row, 2), bases(std::slice::from_ref(&row))), (None, None));
         row.cells[2].ratio_to = None;
         row.metric = Some("queue.length".to_owned());
         assert_eq!(name(&row), "queue.length");

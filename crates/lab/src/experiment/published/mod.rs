@@ -62,7 +62,7 @@ const FIGURES: Field =
 const RATIO_TO: Field = optional(
     "ratio_to",
     by_variant(&TEXT.shape()),
-    "By variant, the variant that its ratios are to. Those of the others are to the first variant.",
+    "By variant, the variant that its ratios are to; itself if it has none. Those of the others are to the first variant.",
 );
 
 const PUBLISHED_SHAPE: Shape =
