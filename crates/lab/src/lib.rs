@@ -35,5 +35,4 @@ mod setup;
 mod trial;
 
 pub use components::language;
-pub use components::sidecar::missing_proxy;
 pub use error::Error;

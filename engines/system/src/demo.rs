@@ -13,7 +13,8 @@ pub struct Demo {
     pub full: Length,
     /// The programs that must be installed, in words; `None` if nothing is needed.
     pub needs: Option<&'static str>,
-    /// Variants that need a proxy which may not be installed, and that proxy. Without it they are left out.
+    /// Variants that need a program which may not be installed, and its executable, a line for each program of a variant, in
+    /// the order of programs. Without it they are left out.
     pub optional: &'static [(&'static str, &'static str)],
     /// The experiment file, as YAML.
     pub experiment: &'static str,

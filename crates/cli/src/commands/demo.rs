@@ -190,20 +190,42 @@ pub(super) fn chosen(asked: &[String], demo: &Demo, length: &Length, experiment:
     if !asked.is_empty() {
         return asked.to_vec();
     }
-    let missing = missing(demo);
+    let missing = missing(demo, length);
     let of_form: Vec<&str> = match length.variants {
         [] if missing.is_empty() => Vec::new(),
         [] => experiment.variants.iter().map(|variant| variant.name.as_str()).collect(),
         variants => variants.to_vec(),
     };
-    let is_there = |name: &&str| missing.iter().all(|(variant, _)| variant != name);
+    let is_there = |name: &&str| missing.iter().all(|missing| missing.variant != *name);
     of_form.into_iter().filter(is_there).map(str::to_owned).collect()
 }
 
-/// The variants whose proxy is not installed, and what installs it.
-fn missing(demo: &Demo) -> Vec<(&'static str, &'static str)> {
-    let missing = |(variant, proxy): &(&'static str, &str)| Some((*variant, narrows_lab::missing_proxy(proxy)?));
-    demo.optional.iter().filter_map(missing).collect()
+/// A variant that needs a program which is not installed.
+struct Missing {
+    variant: &'static str,
+    /// Command that installs the program.
+    install: &'static str,
+}
+
+/// The variants of this form of a demo whose programs are not installed.
+fn missing(demo: &Demo, length: &Length) -> Vec<Missing> {
+    let is_of_form = |variant: &str| length.variants.is_empty() || length.variants.contains(&variant);
+    let mut all = Vec::new();
+    for &(variant, program) in demo.optional.iter().filter(|(variant, _)| is_of_form(variant)) {
+        all.extend(narrows_lab::doctor::missing_program(program).map(|install| Missing { variant, install }));
+    }
+    all
+}
+
+/// Prints which variants are left out because a program is missing, a line for each program.
+fn announce_missing(missing: &[Missing]) {
+    let mut installs: Vec<&str> = missing.iter().map(|missing| missing.install).collect();
+    installs.dedup();
+    for install in installs {
+        let variants = missing.iter().filter(|missing| missing.install == install).map(|missing| missing.variant);
+        let variants = variants.collect::<Vec<_>>().join(", ");
+        stderr::say(&format!("left out because a program is missing: {variants}; `{install}` brings it"));
+    }
 }
 
 /// Prints what will happen.
@@ -219,14 +241,14 @@ fn announce(demo: &Demo, experiment: &Experiment, arguments: &Arguments, variant
         (false, _) => String::new(),
     };
     stderr::say(&format!("{}: {} of {}", demo.name, plural(tests, "test"), demo.about));
-    let missing = missing(demo);
-    let (lacking, long): (Vec<&str>, Vec<&str>) =
-        left_out.into_iter().partition(|name| missing.iter().any(|(variant, _)| variant == name));
-    if arguments.variant.is_empty() && !long.is_empty() {
-        stderr::say(&format!("left out because of its length: {}; `--full` has it", long.join(", ")));
-    }
-    if let Some((_, install)) = missing.first().filter(|_| arguments.variant.is_empty()) {
-        stderr::say(&format!("left out because a program is missing: {}; `{install}` brings it", lacking.join(", ")));
+    if arguments.variant.is_empty() {
+        let missing = missing(demo, if arguments.full { &demo.full } else { &demo.short });
+        let is_long = |name: &&str| missing.iter().all(|missing| missing.variant != *name);
+        let long: Vec<&str> = left_out.into_iter().filter(is_long).collect();
+        if !long.is_empty() {
+            stderr::say(&format!("left out because of its length: {}; `--full` has it", long.join(", ")));
+        }
+        announce_missing(&missing);
     }
     stderr::say(&format!("{takes}Ctrl-C ends it, and what was measured until then is kept"));
     let needs = demo.needs.map_or("with nothing to install".to_owned(), |needs| format!("and needs {needs}"));

@@ -6,6 +6,8 @@
 mod machine;
 mod programs;
 
+pub use programs::missing_program;
+
 /// One thing that was looked at.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Check {

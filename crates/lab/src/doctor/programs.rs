@@ -14,13 +14,14 @@ static PYTHON: Program = Program {
     install: "apt-get install python3",
 };
 
-static NATS: Program = Program {
-    name: "NATS",
-    used_for: "messaging",
-    binary: "nats-server",
-    tools: &[],
-    folders: &["/usr/sbin"],
-    install: "apt-get install nats-server",
+/// Of services that are built when they first run.
+static MAVEN: Program = Program {
+    name: "Maven",
+    used_for: "Java services",
+    binary: "mvn",
+    tools: &["java", "javac"],
+    folders: &[],
+    install: "apt-get install maven default-jdk-headless",
 };
 
 static CHROMIUM: Program = Program {
@@ -32,11 +33,25 @@ static CHROMIUM: Program = Program {
     install: "apt-get install chromium",
 };
 
+/// Programs that neither a component nor a proxy names.
+static OTHERS: [&Program; 2] = [&MAVEN, &CHROMIUM];
+
 pub(super) fn checks() -> Vec<Check> {
     let mut checks = vec![look_for(&PYTHON), python_venv()];
-    checks.extend(of_experiments().into_iter().map(look_for));
-    checks.extend([&NATS, &CHROMIUM].map(look_for));
+    checks.extend(of_experiments().into_iter().chain(OTHERS).map(look_for));
     checks
+}
+
+/// Command that installs a program, by the name of its executable; `None` if the program is on this machine.
+///
+/// # Panics
+///
+/// If Narrows starts no program of that name.
+pub fn missing_program(binary: &str) -> Option<&'static str> {
+    let mut known = of_experiments().into_iter().chain(OTHERS);
+    let program =
+        known.find(|program| program.binary == binary).unwrap_or_else(|| panic!("unknown program `{binary}`"));
+    program.find().is_err().then_some(program.install)
 }
 
 /// The programs of components and sidecars, each once, in the order in which they are first named.

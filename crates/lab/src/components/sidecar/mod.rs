@@ -182,12 +182,6 @@ fn program(service: &BoundService, kind: &Kind) -> Result<String, Error> {
     Ok(found.path.to_string_lossy().into_owned())
 }
 
-/// Command that installs a proxy; `None` if it is on this machine, or part of this program.
-pub fn missing_proxy(name: &str) -> Option<&'static str> {
-    let program = kinds().find(|kind| kind.name == name)?.program?;
-    program.find().is_err().then_some(program.install)
-}
-
 /// Programs that are sidecars.
 pub(crate) fn programs() -> impl Iterator<Item = &'static Program> {
     kinds().filter_map(|kind| kind.program)
