@@ -33,7 +33,8 @@ from pathlib import Path
 from load import NARROWS, free_port, median_interval
 
 SOURCES = Path(__file__).resolve().parent / "customer-360"
-SCHEMA = SOURCES.parent.parent / "systems" / "customer-360" / "schema.sql"
+SYSTEM = SOURCES.parent.parent / "systems" / "customer-360"
+SCHEMA = SYSTEM / "schema.sql"
 TICK = 1 / os.sysconf("SC_CLK_TCK")
 CONNECTIONS, POOL, OPEN_RATE = 50, 10, 7_000
 CLOSED = ("-c", str(CONNECTIONS))
@@ -60,7 +61,7 @@ STACKS = {
     },
     "spring": {
         "needs": ["mvn", "java"],
-        "build": "mvn -q -B -f {sources}/spring/pom.xml -DbuildFolder={scratch}/spring package",
+        "build": "mvn -q -B -f {system}/spring/pom.xml -DbuildFolder={scratch}/spring package",
         "name": "java -Xmx512m -jar {scratch}/spring/chain.jar --spring.profiles.active=name --server.port={port}"
         " --spring.r2dbc.url=r2dbc:postgresql://127.0.0.1:{database}/postgres --spring.r2dbc.username=postgres"
         f" --spring.r2dbc.pool.initial-size={POOL} --spring.r2dbc.pool.max-size={POOL}",
@@ -155,7 +156,7 @@ class Stack:
 
     def __init__(self, name, scratch, database, cleanup):
         stack, self.parts, behind = STACKS[name], {"postgres": database[0]}, None
-        facts = {"narrows": NARROWS, "scratch": scratch, "sources": SOURCES, "database": database[1]}
+        facts = {"narrows": NARROWS, "scratch": scratch, "sources": SOURCES, "system": SYSTEM, "database": database[1]}
         if stack["build"]:
             print(f"building {name}", file=sys.stderr)
             subprocess.run(words(stack["build"], **facts), check=True)

@@ -5,6 +5,7 @@ use std::time::Duration;
 use narrows_serving::stop_signal;
 use narrows_system::{BoundService, CommandOutcome, Port, milliseconds};
 
+use crate::spring::SpringService;
 use crate::{BaseUrls, Choice, Error, NameConfig, UpstreamConfig, customer, open_name, person};
 
 /// Customers out of three services in a chain, the last of them over PostgreSQL
@@ -24,10 +25,30 @@ enum Service {
     Name(Name),
 }
 
+/// Implementation of a service.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+enum Stack {
+    /// This program
+    Narrows,
+    /// Spring Boot, as in the published benchmark: needs a JDK and Maven, which builds it once. Of the other settings it
+    /// has the port, the service that it calls and the database
+    Spring,
+}
+
+/// Settings of every service's process.
+#[derive(Debug, clap::Args)]
+struct Process {
+    #[command(flatten)]
+    port: Port,
+    /// Implementation of the service
+    #[arg(long, value_name = "STACK", default_value = "narrows")]
+    stack: Stack,
+}
+
 #[derive(Debug, clap::Args)]
 struct Customer {
     #[command(flatten)]
-    port: Port,
+    process: Process,
     /// The replicas of the service of people, with commas between
     #[arg(long, value_name = "URLS")]
     person: BaseUrls,
@@ -38,7 +59,7 @@ struct Customer {
 #[derive(Debug, clap::Args)]
 struct Person {
     #[command(flatten)]
-    port: Port,
+    process: Process,
     /// The replicas of the service of names, with commas between
     #[arg(long, value_name = "URLS")]
     name: BaseUrls,
@@ -63,7 +84,7 @@ struct Chain {
 #[derive(Debug, clap::Args)]
 struct Name {
     #[command(flatten)]
-    port: Port,
+    process: Process,
     /// The database, postgres://USER@HOST:PORT/DATABASE
     #[arg(long, value_name = "URL")]
     database: String,
@@ -82,26 +103,48 @@ struct Name {
 }
 
 impl Command {
-    /// Opens the service. It ends at SIGTERM or SIGINT.
+    /// Opens the service, or replaces this process by it if it is not part of this program. It ends at SIGTERM or SIGINT.
     ///
     /// # Errors
     ///
-    /// [`Error`] if the port is taken or invalid, or a setting is outside its range.
+    /// [`Error`] if the port is taken or invalid, a setting is outside its range, or the stack's programs are missing.
     pub async fn run(self) -> Result<CommandOutcome, Error> {
+        if let Some(spring) = self.service.spring()? {
+            match spring.run()? {}
+        }
         let stop = stop_signal()?;
         let (name, service) = match &self.service {
             Service::Customer(customer) => {
-                let port = customer.port.number()?;
+                let port = customer.process.port.number()?;
                 ("customer", customer::open(port, customer.chain.upstream(&customer.person)).await?)
             }
             Service::Person(person) => {
-                let port = person.port.number()?;
+                let port = person.process.port.number()?;
                 ("person", person::open(port, person.chain.upstream(&person.name)).await?)
             }
-            Service::Name(name) => ("name", open_name(name.port.number()?, &name.config()).await?),
+            Service::Name(name) => ("name", open_name(name.process.port.number()?, &name.config()).await?),
         };
         let address = service.address();
         Ok(CommandOutcome::Service(BoundService::new(name, address, service.run(stop))))
+    }
+}
+
+impl Service {
+    /// The service in Spring Boot; `None` if this program's is to run.
+    fn spring(&self) -> Result<Option<SpringService>, Error> {
+        let is_spring = |process: &Process| process.stack == Stack::Spring;
+        Ok(Some(match self {
+            Self::Customer(customer) if is_spring(&customer.process) => {
+                SpringService::over_service("customer", customer.process.port.number()?, &customer.person)?
+            }
+            Self::Person(person) if is_spring(&person.process) => {
+                SpringService::over_service("person", person.process.port.number()?, &person.name)?
+            }
+            Self::Name(name) if is_spring(&name.process) => {
+                SpringService::over_database(name.process.port.number()?, &name.database)?
+            }
+            _ => return Ok(None),
+        }))
     }
 }
 

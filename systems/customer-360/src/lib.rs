@@ -7,6 +7,8 @@
 //! A request that nobody samples costs no telemetry: its trace context goes from hop to hop as it came. HTTP is spoken
 //! by hyper directly, without a framework, and a call's connection is driven by the task that waits for the response.
 //!
+//! The same services in Spring Boot, as the benchmark had them, are in `spring/`; [`Command`] builds and starts them too.
+//!
 //! The services know nothing of Narrows. They speak OpenTelemetry to whatever `OTEL_EXPORTER_OTLP_ENDPOINT` names, and
 //! W3C trace context to each other. Deliberately absent: authentication (they listen on loopback), TLS (that is what
 //! sidecars are for), and caches, which would leave nothing to measure.
@@ -19,6 +21,7 @@ mod name;
 mod payload;
 mod response;
 mod server;
+mod spring;
 mod telemetry;
 #[cfg(test)]
 mod testing;

@@ -1,10 +1,11 @@
 //! The services of customer-360 by the real binary, and its experiment without sidecars.
 //!
 //! They need PostgreSQL (Debian package postgresql). `NARROWS_TEST_SKIP_POSTGRES=1` leaves them out; what is not
-//! installed is skipped too.
+//! installed is skipped too. Those of the services in Spring Boot also need a JDK with Maven, which `NARROWS_TEST_SKIP_JAVA=1`
+//! leaves out, and Maven Central, unless Maven has its packages already.
 
 use crate::common::{Bench, ask, eventually, marked, text};
-use narrows_testing::postgres_programs;
+use narrows_testing::{has_programs, is_disabled, postgres_programs, skip};
 
 const SYSTEM: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../systems/customer-360");
 
@@ -70,4 +71,29 @@ fn the_chain_is_loaded_and_its_rate_is_one_that_was_reached() {
     }
     let id = ask(&run, "select id from run");
     eventually("the end of every process of the run", || marked(&id).is_empty());
+}
+
+#[test]
+fn the_services_in_spring_boot_are_built_once_and_loaded() {
+    if is_disabled("NARROWS_TEST_SKIP_JAVA") {
+        return skip("NARROWS_TEST_SKIP_JAVA is set");
+    }
+    if postgres_programs().is_none() || !has_programs(&["mvn", "java", "javac"]) {
+        return;
+    }
+    let bench = bench();
+    let run = |file: &str| {
+        let arguments = ["run", "--variant", "spring-unthrottled", "--time-scale", "0.02", "--out", file];
+        let output = bench.narrows(&arguments).env("XDG_CACHE_HOME", bench.path("cache")).output().unwrap();
+        let said = text(&output.stderr);
+        assert!(matches!(output.status.code(), Some(0 | 1)), "{said}");
+        let of_load = |what: &str| ask(&bench.path(file), &format!("select {what} from load_seconds"));
+        assert_eq!(of_load("sum(succeeded) > 0"), "1");
+        assert_eq!(of_load("sum(errors_status + errors_connect + errors_reset)"), "0");
+        let files = std::fs::read_dir(bench.path("cache/narrows")).unwrap().map(|entry| entry.unwrap());
+        files.map(|file| (file.file_name(), file.metadata().unwrap().modified().unwrap())).collect::<Vec<_>>()
+    };
+    let built = run("first.narrows");
+    assert!(built.len() == 1 && built[0].0.to_string_lossy().ends_with(".jar"), "{built:?}");
+    assert_eq!(run("second.narrows"), built, "the jar is kept");
 }
