@@ -1,5 +1,7 @@
 //! `narrows capacity FILE`: the highest rate of arrivals that keeps the experiment's objectives.
 
+mod sizes;
+
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -43,7 +45,12 @@ pub(crate) struct Arguments {
     /// Repeat the search this many times, for the 95 % interval
     #[arg(long, value_name = "N", default_value_t = 3, value_parser = clap::value_parser!(u32).range(0..=20))]
     repeat: u32,
-    /// The run file [default: runs/EXPERIMENT-DATE-TIME.narrows]
+    /// Find the smallest size that keeps the objectives at --to, instead of the highest rate: one value of this parameter, such
+    /// as replicas=1,2,3, and of those of further --size. Sizes are ordered by the product of their values
+    #[arg(long, value_name = "PARAMETER=VALUES", value_parser = sizes::dimension, requires = "to")]
+    size: Vec<sizes::Dimension>,
+    /// The run file [default: runs/EXPERIMENT-DATE-TIME.narrows]; with --size, the folder of the run files
+    /// [default: runs/capacity-DATE-TIME]
     #[arg(long, value_name = "FILE")]
     out: Option<PathBuf>,
     /// Print the result as JSON
@@ -89,6 +96,9 @@ pub(crate) fn execute(arguments: &Arguments) -> Outcome {
         let first = if arguments.from.is_some() { "--from" } else { "--to" };
         return Err(Failure::new(format!("--floor is above {first}"))
             .hint("--floor is where the search ends that goes down from the first rate"));
+    }
+    if !arguments.size.is_empty() {
+        return sizes::execute(arguments);
     }
     let experiment = super::read_experiment(&arguments.file)?;
     let path = arguments.out.clone().unwrap_or_else(|| runs_folder::new_path(&experiment.name));

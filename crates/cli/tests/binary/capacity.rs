@@ -131,6 +131,41 @@ fn each_variant_has_a_search_of_its_own_and_a_row_in_a_table() {
     });
 }
 
+#[test]
+fn the_smallest_size_that_keeps_the_objectives_is_found_and_larger_ones_are_not_tried() {
+    measure(|| {
+        let source = store(ADMITTED as u32, "error_rate < 5%")
+            .replace("--throughput, \"400\"", "--throughput, \"${admitted}\"")
+            + "parameters: { admitted: 400 }\n";
+        let bench = Bench::new(&source);
+        let sizes = |values: &str, out: &str| {
+            let arguments = ["capacity", "--probe", "2s", "--repeat", "0", "--precision", "50%", "--to", "300"];
+            bench.run(&[&arguments[..], &["--size", &format!("admitted={values}"), "--out", out]].concat())
+        };
+        let found = sizes("800,100,400", "found");
+        let told = text(&found.stdout);
+        assert_eq!(found.status.code(), Some(0), "{told}{}", text(&found.stderr));
+        assert!(
+            told.ends_with("The smallest size that keeps \"error_rate < 5%\" at 300/s is admitted 400.\n"),
+            "{told}"
+        );
+        assert!(bench.path("found/02.narrows").exists() && !bench.path("found/03.narrows").exists());
+
+        let none = sizes("50,100", "none");
+        let told = text(&none.stdout);
+        assert_eq!(none.status.code(), Some(1), "{told}{}", text(&none.stderr));
+        let words = told.split_whitespace().collect::<Vec<_>>().join(" ");
+        assert!(
+            words.contains("No size keeps \"error_rate < 5%\" at 300/s. Best is admitted 100. It keeps "),
+            "{told}"
+        );
+        assert!(bench.path("none/best.narrows").exists());
+
+        let alone = bench.run(&["capacity", "--size", "admitted=100"]);
+        assert!(text(&alone.stderr).contains("--to"), "{}", text(&alone.stderr));
+    });
+}
+
 fn each_variant_has_its_row(told: &str) {
     let row = |variant: &str| {
         let mut lines = told.lines().map(|line| line.split_whitespace().collect::<Vec<_>>());
