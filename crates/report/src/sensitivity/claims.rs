@@ -17,7 +17,7 @@ pub(super) struct Claim {
     pub(super) text: String,
     /// Runs without a change.
     pub(super) unchanged: Tally,
-    /// Runs with a scaled parameter; none if [`Claim::is_stable`] is false.
+    /// Runs with a scaled parameter; empty if [`Claim::is_stable`] is false.
     pub(super) scaled: Tally,
     /// The scaled runs that do not come to it, each with what it shows instead.
     pub(super) lost: Vec<String>,
@@ -57,7 +57,7 @@ impl Claim {
     }
 }
 
-/// The conclusions of an experiment in order; none if it did not run without a change.
+/// The conclusions of an experiment in order; empty if it did not run without a change.
 pub(super) fn claims(examined: &Examined, changes: &[String; 2]) -> Vec<Claim> {
     let Some(first) = examined.as_is.first() else { return Vec::new() };
     let runs = scaled_runs(examined, changes);
