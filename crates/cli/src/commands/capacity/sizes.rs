@@ -21,6 +21,8 @@ use crate::{Outcome, runs_folder, stderr};
 
 /// Sizes of one search at most: each takes a start of the system and a probe.
 const SIZES_MAX: usize = 100;
+/// Share of the rate that a system which keeps up completes: a probe passes with 5 % of its requests under way.
+const KEEPS_UP: f64 = 0.95;
 
 /// A parameter and the values that a search tries.
 #[derive(Debug, Clone, PartialEq)]
@@ -99,8 +101,13 @@ impl Tried<'_> {
         matches!(self.capacity.verdict, Verdict::AtLeast { ceiling: Ceiling::Highest, .. })
     }
 
-    fn achieved(&self) -> f64 {
-        self.probe().map_or(0.0, |probe| probe.achieved)
+    /// Responses per second at a rate; those that keep up with it, as a passing probe must, are equal.
+    fn achieved(&self, rate: f64) -> f64 {
+        self.probe().map_or(0.0, |probe| probe.achieved.min(rate * KEEPS_UP))
+    }
+
+    fn p95_ns(&self) -> u64 {
+        self.probe().map_or(u64::MAX, |probe| probe.p95_ns)
     }
 }
 
@@ -127,18 +134,22 @@ pub(super) fn execute(arguments: &Arguments) -> Outcome {
     } else {
         super::super::print(&wrapped_to(&result.text(), super::super::stdout_width()))?;
     }
-    super::super::say_where(&out);
+    stderr::say(&format!("\nrun files: {}", out.display()));
     Ok(if is_kept { Exit::Fine } else { Exit::VerdictFailed })
 }
 
-/// The capacity of the size that completed most at the rate.
+/// The capacity of the size that came nearest to the rate: by its responses, and among those that keep up by the latency.
 fn best<'a>(
     arguments: &Arguments,
     tried: &[Tried<'a>],
     out: &Path,
     stop: &AtomicBool,
 ) -> Result<Option<Tried<'a>>, Failure> {
-    let Some(best) = tried.iter().max_by(|a, b| a.achieved().total_cmp(&b.achieved())) else { return Ok(None) };
+    let nearer = |a: &&Tried<'_>, b: &&Tried<'_>| {
+        let responses = a.achieved(arguments.to).total_cmp(&b.achieved(arguments.to));
+        responses.then(b.p95_ns().cmp(&a.p95_ns()))
+    };
+    let Some(best) = tried.iter().max_by(nearer) else { return Ok(None) };
     stderr::say(&format!(
         "\nno size keeps the objectives at {}; the best is searched: {}",
         units::rate(arguments.to),
