@@ -15,6 +15,7 @@ mod subject;
 
 use std::path::{Path, PathBuf};
 
+use narrows_model::proof::REPEATS_MAX;
 use narrows_model::sensitivity::Sensitivity;
 use narrows_report::sensitivity::{markdown, text};
 
@@ -43,12 +44,16 @@ pub(crate) struct Arguments {
     /// Multiply the durations of the load by this factor [default: that of a demo's short form, 1 for a file]
     #[arg(long, value_name = "FACTOR", value_parser = factor)]
     time_scale: Option<f64>,
+    /// Run each test of a run this many times, in turn: figures are the medians [default: as often as a demo's short form, once
+    /// for a file]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=i64::from(REPEATS_MAX)))]
+    repeat: Option<u32>,
     /// The folder for the run files, the page sensitivity.md and the record sensitivity.json
     /// [default: runs/sensitivity-DATE-TIME]
     #[arg(long, value_name = "FOLDER")]
     out: Option<PathBuf>,
     /// Make the table from these records instead of running; with --out, also the page and one record
-    #[arg(long, value_name = "RECORD", num_args = 1.., conflicts_with_all = ["experiments", "parameter", "by", "full", "time_scale"])]
+    #[arg(long, value_name = "RECORD", num_args = 1.., conflicts_with_all = ["experiments", "parameter", "by", "full", "time_scale", "repeat"])]
     from: Vec<PathBuf>,
 }
 
@@ -116,6 +121,7 @@ fn command(arguments: &Arguments) -> String {
         words.push("--full".to_owned());
     }
     words.extend(arguments.time_scale.map(|factor| format!("--time-scale {factor}")));
+    words.extend(arguments.repeat.map(|repetitions| format!("--repeat {repetitions}")));
     words.join(" ")
 }
 
@@ -139,7 +145,7 @@ mod tests {
         for words in [
             &["drone-delivery", "micron"][..],
             &["shop.yaml", "--parameter", "pool", "--parameter", "shop.rate", "--by", "0.1", "--time-scale", "0.5"],
-            &["micron", "--full"],
+            &["micron", "--full", "--repeat", "3"],
         ] {
             assert_eq!(command(&parsed(words)), format!("narrows sensitivity {}", words.join(" ")));
         }

@@ -52,7 +52,7 @@ fn subject(name: &str, arguments: &Arguments) -> Result<Subject, Failure> {
         return Ok(Subject {
             experiment: crate::commands::read_experiment(Path::new(name))?,
             variants: Vec::new(),
-            repetitions: 1,
+            repetitions: arguments.repeat.unwrap_or(1),
             time_scale: arguments.time_scale.unwrap_or(1.0),
             #[cfg(feature = "reference-systems")]
             _folder: None,
@@ -70,7 +70,7 @@ fn demo(name: &str, arguments: &Arguments) -> Result<Subject, Failure> {
     Ok(Subject {
         variants: demo::chosen(&[], demo, length, &experiment),
         experiment,
-        repetitions: length.repetitions,
+        repetitions: arguments.repeat.unwrap_or(length.repetitions),
         time_scale: arguments.time_scale.unwrap_or(length.time_scale),
         _folder: Some(folder),
     })
