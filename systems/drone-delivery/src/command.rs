@@ -75,6 +75,9 @@ struct Dronescheduler {
     /// Milliseconds of processor time that each request uses
     #[arg(long, value_name = "MS", default_value = "0", value_parser = milliseconds)]
     cpu_work_ms: Duration,
+    /// Threads that use this processor time
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..=64))]
+    threads: u16,
     /// Requests to the store at a time
     #[arg(long, value_name = "N", default_value_t = 50)]
     max_connections: usize,
@@ -128,6 +131,7 @@ impl Dronescheduler {
             parallelism: self.max_parallelism,
             platform_delay: self.platform_delay_ms,
             cpu_work: self.cpu_work_ms,
+            threads: self.threads,
             connections_max: self.max_connections,
             prefetch_max: self.prefetch,
             retries_max: self.max_retries,

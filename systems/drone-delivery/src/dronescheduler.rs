@@ -1,8 +1,8 @@
 //! `dronescheduler`: how far and how long an owner's drones flew in a month, summed over the documents of a store.
 //!
-//! It is meant to run on one thread, so that its processor time has a ceiling that load can reach. What the original
-//! spends outside the store is a setting, taken half before the store is queried and half after: processor time that is
-//! really used (another language's framework, JSON, TLS), and time that only passes (the platform's network and mesh).
+//! What the original spends outside the store is a setting, taken half before the store is queried and half after:
+//! processor time that is really used (another language's framework, JSON, TLS), and time that only passes (the platform's
+//! network and mesh). Processor time is used on as many threads as the original's node has cores.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -15,6 +15,7 @@ use axum::{Extension, Router};
 use opentelemetry::trace::TraceContextExt as _;
 use opentelemetry::{Context, KeyValue};
 use serde::{Deserialize, Serialize};
+use tokio::sync::Semaphore;
 
 use crate::period::Period;
 use crate::store::{Query, Store, StoreConfig, StoreError};
@@ -47,6 +48,8 @@ pub struct Config {
     pub platform_delay: Duration,
     /// Processor time that each request uses.
     pub cpu_work: Duration,
+    /// Threads that use it, at least 1.
+    pub threads: u16,
     /// Requests to the store at a time, 1 to 10,000.
     pub connections_max: usize,
     /// Documents of one query that are held ahead of the partition that is being drained, 1 to 100,000.
@@ -79,7 +82,12 @@ fn router(config: Config, telemetry: &Telemetry) -> Result<Router, Error> {
         },
         telemetry.tracer(),
     )?;
-    let scheduler = Scheduler { store, half_delay: config.platform_delay / 2, half_work: config.cpu_work / 2 };
+    let scheduler = Scheduler {
+        store,
+        half_delay: config.platform_delay / 2,
+        half_work: config.cpu_work / 2,
+        threads: Semaphore::new(usize::from(config.threads)),
+    };
     let route = Route { path: PATH, tracer: telemetry.tracer() };
     let traced = get(utilization).route_layer(axum::middleware::from_fn_with_state(route, trace));
     Ok(Router::new().route(PATH, traced).with_state(Arc::new(scheduler)))
@@ -89,6 +97,8 @@ struct Scheduler {
     store: Store,
     half_delay: Duration,
     half_work: Duration,
+    /// One permit for each thread that works on requests.
+    threads: Semaphore,
 }
 
 /// The properties of a document that count.
@@ -132,9 +142,9 @@ async fn utilization(
 impl Scheduler {
     async fn respond(&self, cx: &Context, period: &Period) -> Result<Response, Problem> {
         tokio::time::sleep(self.half_delay).await;
-        burn(self.half_work);
+        self.work().await;
         let sums = self.store.query(cx, &query(period), Utilization::add).await;
-        burn(self.half_work);
+        self.work().await;
         tokio::time::sleep(self.half_delay).await;
         let sums = sums.map_err(|error| problem_of(&error))?;
         if sums.documents == 0 {
@@ -143,6 +153,14 @@ impl Scheduler {
             return Err(Problem::new(StatusCode::NOT_FOUND, &detail));
         }
         Ok(ok(&sums))
+    }
+
+    /// Half of a request's work, on the next free thread.
+    async fn work(&self) {
+        let half = self.half_work;
+        let _thread = self.threads.acquire().await;
+        // It fails only when the process ends.
+        let _ = tokio::task::spawn_blocking(move || burn(half)).await;
     }
 }
 
@@ -193,6 +211,7 @@ mod tests {
             parallelism: Parallelism::Serial,
             platform_delay: Duration::ZERO,
             cpu_work: Duration::from_micros(10),
+            threads: 2,
             connections_max: 1,
             prefetch_max: 100,
             retries_max: 9,

@@ -1,7 +1,7 @@
 //! `narrows system NAME SERVICE`: one service of a reference system, as a process of its own.
 //!
-//! Every service runs on one thread, so that its processor time has a ceiling that load can reach. What is exported to
-//! OpenTelemetry has a thread besides.
+//! Every service serves on one thread, so that its processor time has a ceiling that load can reach. Its exporter of
+//! OpenTelemetry has another, and so has work that a system puts on threads of its own.
 
 use narrows_system::CommandOutcome;
 
