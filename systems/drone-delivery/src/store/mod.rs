@@ -34,14 +34,14 @@ const RANGE_REFRESHES_MAX: u32 = 1;
 const CONNECTIONS_MAX: usize = 10_000;
 const PREFETCH_MAX: usize = 100_000;
 
-/// How many partitions a query requests at a time, in the numbers of Cosmos DB's `MaxDegreeOfParallelism`.
+/// How many partitions a query requests at a time, in the numbers of `MaxConcurrency` of Cosmos DB's client for .NET.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Parallelism {
     /// `0`: one after the other.
     Serial,
     /// `1` and more: at most so many.
     AtMost(usize),
-    /// `-1`: all of them.
+    /// `-1`: the client's choice. Since its version 3.0.0 that is all: it replaces negative numbers by the largest integer.
     All,
 }
 
