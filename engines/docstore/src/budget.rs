@@ -1,55 +1,48 @@
 //! The throughput of one physical partition: a number of request units for each of its seconds.
 //!
-//! Seconds are tumbling windows. A request is admitted while the window's budget is not yet used up, whatever it will
-//! cost, because the cost of a query is known only once it has run: the last request of a second may overdraw, as in
-//! Cosmos DB. The overdraft is forgiven with the next second and nothing unused is carried over. A strict budget has no
-//! overdraft: what would go beyond it is undone and refused, as in Microsoft's emulator.
+//! Seconds are tumbling windows. A request is admitted while the second's units are not used up, whatever it will cost,
+//! because the cost of a query is known only once it has run. What it costs beyond them is a debt that the next seconds
+//! pay, as in Cosmos DB (stackoverflow.com/questions/63003768); unused units are not carried over. A refused request costs
+//! units too, as that service reports (github.com/Azure/azure-sdk-for-java/issues/20288). Its waits of more than a second
+//! (github.com/Azure/azure-cosmos-dotnet-v3/issues/3727) are debts of more than a second. A strict budget, as in Microsoft's
+//! emulator, has no debts: what would go beyond it is undone and refused, and refusals are free.
 //!
-//! Physical partitions are different machines whose seconds do not begin together. Here partition i of n begins its
-//! seconds i/n of a second after those of the store's clock; time before its first is a separate, shorter second.
+//! Physical partitions are different machines whose seconds do not begin together. No source says how far apart they are:
+//! here each partition has a phase that is drawn once.
 
 use std::time::Duration;
 
 use crate::charge::Charge;
+use crate::random;
 
-const NANOS_PER_SECOND: u128 = 1_000_000_000;
+const SECOND: Duration = Duration::from_secs(1);
 
-/// When the seconds of partition `partition` of `partitions` begin. Times are counted in parts of a nanosecond, as many
-/// as there are partitions, so that i/n of a second is a whole number of them.
+/// Time from the begin of the clock's seconds to the begin of a partition's, at most a second.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Stagger {
-    pub(crate) partition: u32,
-    pub(crate) partitions: u32,
-}
+pub(crate) struct Phase(Duration);
 
-impl Stagger {
+impl Phase {
+    /// The phase of a range of a store with `seed`.
+    pub(crate) fn of_range(seed: u64, range: u32) -> Self {
+        Self(SECOND.mul_f64(random::unit(seed, u64::from(range))))
+    }
+
     /// The number of the second `now` lies in; 0 is the one that the store's start cuts short.
-    fn second_at(self, now: Duration) -> u128 {
-        self.parts_since_second_0(now) / self.parts_per_second()
+    fn second_at(self, now: Duration) -> u64 {
+        (now + SECOND - self.0).as_secs()
     }
 
-    /// Time from `now` to the end of second `second`, rounded up to a nanosecond; zero if that has passed.
-    fn rest_of(self, second: u128, now: Duration) -> Duration {
-        let end = (second + 1) * self.parts_per_second();
-        let nanos = end.saturating_sub(self.parts_since_second_0(now)).div_ceil(u128::from(self.partitions));
-        Duration::from_nanos(u64::try_from(nanos).unwrap_or(u64::MAX))
-    }
-
-    /// Second 0 would have begun (n − i)/n of a second before the store did; for partition 0 that is a whole second.
-    fn parts_since_second_0(self, now: Duration) -> u128 {
-        let ahead = u128::from(self.partitions.saturating_sub(self.partition)) * NANOS_PER_SECOND;
-        now.as_nanos() * u128::from(self.partitions) + ahead
-    }
-
-    fn parts_per_second(self) -> u128 {
-        u128::from(self.partitions) * NANOS_PER_SECOND
+    /// Time from `now` to the end of second `second`; zero if that has passed.
+    fn rest_of(self, second: u64, now: Duration) -> Duration {
+        (Duration::from_secs(second) + self.0).saturating_sub(now)
     }
 }
 
 /// Treatment of the request that goes beyond a second's budget.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Excess {
-    /// It is served, and later ones of the same second are refused: as in Cosmos DB.
+    /// It is served, the next seconds pay what it costs beyond the budget, and later requests are refused until that is
+    /// paid: as in Cosmos DB.
     #[default]
     Overdraw,
     /// It is refused, as in Microsoft's emulator. A request that costs more than a whole second provides is never served.
@@ -61,14 +54,15 @@ pub enum Excess {
 pub(crate) struct Budget {
     excess: Excess,
     per_second: Charge,
-    stagger: Stagger,
-    second: u128,
+    phase: Phase,
+    second: u64,
+    /// Includes the debt of earlier seconds.
     used: Charge,
 }
 
 impl Budget {
-    pub(crate) fn new(per_second: Charge, stagger: Stagger) -> Self {
-        Self { excess: Excess::Overdraw, per_second, stagger, second: 0, used: Charge::ZERO }
+    pub(crate) fn new(per_second: Charge, phase: Phase) -> Self {
+        Self { excess: Excess::Overdraw, per_second, phase, second: 0, used: Charge::ZERO }
     }
 
     pub(crate) fn with(self, excess: Excess) -> Self {
@@ -80,9 +74,10 @@ impl Budget {
         self.excess == Excess::Overdraw || self.used + charge <= self.per_second
     }
 
-    /// How long until the partition's next second begins.
+    /// How long until a second begins that has units left.
     pub(crate) fn rest(&self, now: Duration) -> Duration {
-        self.stagger.rest_of(self.second, now)
+        let seconds_of_debt = self.used.times(self.per_second).saturating_sub(1);
+        self.phase.rest_of(self.second, now) + Duration::from_secs(seconds_of_debt)
     }
 
     /// Units that each second provides.
@@ -90,26 +85,20 @@ impl Budget {
         self.per_second
     }
 
-    /// Provides `per_second` in seconds that begin by `stagger`; the used part of the running second stays used.
-    pub(crate) fn provision(&mut self, per_second: Charge, stagger: Stagger, now: Duration) {
-        let is_current = self.stagger.second_at(now) <= self.second;
-        if !is_current {
-            self.used = Charge::ZERO;
-        }
-        (self.per_second, self.stagger, self.second) = (per_second, stagger, stagger.second_at(now));
+    /// Provides `per_second` from the running second on; the used part of that stays used.
+    pub(crate) fn provision(&mut self, per_second: Charge, now: Duration) {
+        self.advance(now);
+        self.per_second = per_second;
     }
 
-    /// Whether a request may run at `now`; if not, how long until the partition's next second begins.
+    /// Whether a request may run at `now`. If not, [`Budget::refusal`] is booked, and the error is how long until a second
+    /// begins that has units left.
     pub(crate) fn admit(&mut self, now: Duration) -> Result<(), Duration> {
-        // Callers read the clock before they queue for the partition: one that comes late belongs to the later second.
-        let second = self.stagger.second_at(now);
-        if second > self.second {
-            self.second = second;
-            self.used = Charge::ZERO;
-        }
+        self.advance(now);
         if self.used < self.per_second {
             return Ok(());
         }
+        self.spend(self.refusal());
         Err(self.rest(now))
     }
 
@@ -117,6 +106,28 @@ impl Budget {
     pub(crate) fn spend(&mut self, charge: Charge) {
         self.used = self.used + charge;
     }
+
+    /// The cost of a refused request.
+    pub(crate) fn refusal(&self) -> Charge {
+        match self.excess {
+            Excess::Overdraw => Charge::REFUSAL,
+            Excess::Strict => Charge::ZERO,
+        }
+    }
+
+    /// Goes on to the second of `now`. The units of the seconds in between pay debts.
+    fn advance(&mut self, now: Duration) {
+        // Callers read the clock before they queue for the partition: one that comes late belongs to the later second.
+        let seconds = self.phase.second_at(now).saturating_sub(self.second);
+        self.used = self.used.less(self.per_second, seconds);
+        self.second += seconds;
+    }
+}
+
+#[cfg(test)]
+impl Phase {
+    /// That of a partition whose seconds begin with those of the clock.
+    pub(crate) const ZERO: Self = Self(Duration::ZERO);
 }
 
 #[cfg(test)]
@@ -125,12 +136,15 @@ mod tests {
 
     use super::*;
 
+    const PAGE: Charge = Charge::from_hundredths(320);
+
     fn budget(hundredths: u64) -> Budget {
-        Budget::new(Charge::from_hundredths(hundredths), Stagger { partition: 0, partitions: 1 })
+        Budget::new(Charge::from_hundredths(hundredths), Phase::ZERO)
     }
 
-    fn admitted_at(budget: &mut Budget, now_ms: u64, charge: Charge, limit: usize) -> usize {
-        (0..limit)
+    /// Requests that are admitted one after another until the first refusal.
+    fn admitted_at(budget: &mut Budget, now_ms: u64, charge: Charge) -> usize {
+        (0..1_000)
             .take_while(|_| {
                 let admitted = budget.admit(Duration::from_millis(now_ms)).is_ok();
                 if admitted {
@@ -145,7 +159,7 @@ mod tests {
     fn the_request_that_crosses_the_line_is_the_last_one() {
         let mut budget = budget(10_000);
         // 31 pages are 99.20 RU, so the 32nd is still admitted and overdraws to 102.40.
-        assert_eq!(admitted_at(&mut budget, 0, Charge::query_page(0, 0), 1_000), 32);
+        assert_eq!(admitted_at(&mut budget, 0, PAGE), 32);
         assert_eq!(budget.admit(Duration::from_millis(250)), Err(Duration::from_millis(750)));
     }
 
@@ -153,86 +167,81 @@ mod tests {
     fn a_strict_budget_is_never_exceeded() {
         let mut budget = budget(10_000).with(Excess::Strict);
         for _ in 0..31 {
-            assert!(budget.admit(Duration::ZERO).is_ok() && budget.covers(Charge::query_page(0, 0)));
-            budget.spend(Charge::query_page(0, 0));
+            assert!(budget.admit(Duration::ZERO).is_ok() && budget.covers(PAGE));
+            budget.spend(PAGE);
         }
         // 99.20 RU are used.
-        assert!(!budget.covers(Charge::query_page(0, 0)) && budget.covers(Charge::from_hundredths(80)));
+        assert!(!budget.covers(PAGE) && budget.covers(Charge::from_hundredths(80)));
         assert_eq!(budget.rest(Duration::from_millis(250)), Duration::from_millis(750));
+        assert_eq!(
+            admitted_at(&mut budget, 1_000, Charge::from_hundredths(5_000)),
+            2,
+            "no debt, and refusals are free"
+        );
+        assert_eq!(admitted_at(&mut budget, 2_000, Charge::from_hundredths(5_000)), 2);
     }
 
     #[test]
     fn a_budget_used_up_exactly_admits_no_more() {
-        let mut budget = budget(400);
-        assert_eq!(admitted_at(&mut budget, 0, Charge::from_hundredths(200), 1_000), 2);
+        assert_eq!(admitted_at(&mut budget(400), 0, Charge::from_hundredths(200)), 2);
     }
 
     #[test]
-    fn each_second_starts_afresh_without_debt_or_savings() {
+    fn the_next_seconds_pay_what_went_beyond_and_what_was_refused() {
         let mut budget = budget(10_000);
-        for second in [0, 1, 7] {
-            assert_eq!(admitted_at(&mut budget, second * 1_000 + 999, Charge::query_page(0, 0), 1_000), 32);
+        assert_eq!(admitted_at(&mut budget, 0, PAGE), 32);
+        for _ in 0..9 {
+            assert!(budget.admit(Duration::ZERO).is_err());
         }
+        // 2.40 RU beyond the budget and ten refusals are 6.20 RU of debt, so 93.80 RU are left.
+        assert_eq!(admitted_at(&mut budget, 1_000, PAGE), 30);
+        assert_eq!(admitted_at(&mut budget, 100_000, PAGE), 32, "debts are paid, and nothing unused is kept");
+    }
+
+    #[test]
+    fn a_request_that_costs_several_seconds_is_paid_by_several() {
+        let mut budget = budget(10_000);
+        assert_eq!(budget.admit(Duration::ZERO), Ok(()));
+        budget.spend(Charge::from_hundredths(35_000));
+        assert_eq!(budget.admit(Duration::from_millis(100)), Err(Duration::from_millis(2_900)));
+        assert_eq!(budget.admit(Duration::from_millis(2_999)), Err(Duration::from_millis(1)));
+        // 50 RU and two refusals are left to pay.
+        assert_eq!(admitted_at(&mut budget, 3_000, Charge::from_hundredths(4_924)), 1);
     }
 
     #[test]
     fn a_late_reader_of_the_clock_gets_no_second_of_its_own() {
         let mut budget = budget(100);
-        assert_eq!(admitted_at(&mut budget, 1_000, Charge::from_hundredths(100), 10), 1);
+        assert_eq!(admitted_at(&mut budget, 1_000, Charge::from_hundredths(100)), 1);
         assert_eq!(budget.admit(Duration::from_millis(999)), Err(Duration::from_millis(1_001)));
-    }
-
-    #[test]
-    fn the_seconds_of_partitions_begin_at_their_share_of_a_second() {
-        for partition in 0..4 {
-            let stagger = Stagger { partition, partitions: 4 };
-            let mut budget = Budget::new(Charge::from_hundredths(100), stagger);
-            let begins_ms = u64::from(partition) * 250;
-            for second in [1_000, 2_000] {
-                assert_eq!(admitted_at(&mut budget, second + begins_ms, Charge::from_hundredths(100), 10), 1);
-                let late = Duration::from_millis(second + begins_ms + 999);
-                assert_eq!(budget.admit(late), Err(Duration::from_millis(1)), "partition {partition}");
-            }
-        }
-    }
-
-    #[test]
-    fn a_share_that_is_no_whole_nanosecond_is_kept_exactly() {
-        let stagger = Stagger { partition: 1, partitions: 3 };
-        let mut budget = Budget::new(Charge::from_hundredths(1), stagger);
-        assert_eq!(admitted_at(&mut budget, 0, Charge::from_hundredths(1), 10), 1);
-        // The first third ends at 333 333 333⅓ ns.
-        let last = Duration::from_nanos(333_333_333);
-        assert_eq!(budget.admit(last), Err(Duration::from_nanos(1)));
-        assert_eq!(budget.admit(last + Duration::from_nanos(1)), Ok(()));
     }
 
     #[test]
     fn a_raise_counts_at_once_and_what_is_used_stays_used() {
         let mut budget = budget(200);
-        let now = Duration::from_millis(1_500);
-        assert_eq!(admitted_at(&mut budget, 1_500, Charge::from_hundredths(100), 10), 2);
-        budget.provision(Charge::from_hundredths(500), Stagger { partition: 1, partitions: 2 }, now);
-        assert_eq!(admitted_at(&mut budget, 1_500, Charge::from_hundredths(100), 10), 3);
-        assert_eq!(budget.admit(now), Err(Duration::from_secs(1)), "this partition's seconds begin at a half");
-        budget.provision(Charge::from_hundredths(100), Stagger { partition: 0, partitions: 1 }, now * 2);
-        assert_eq!(admitted_at(&mut budget, 3_000, Charge::from_hundredths(100), 10), 1);
+        let unit = Charge::from_hundredths(100);
+        assert_eq!(admitted_at(&mut budget, 1_500, unit), 2);
+        budget.provision(Charge::from_hundredths(500), Duration::from_millis(1_500));
+        // One refusal is used as well.
+        assert_eq!(admitted_at(&mut budget, 1_500, unit), 3);
+        budget.provision(unit, Duration::from_millis(3_000));
+        assert_eq!(admitted_at(&mut budget, 3_000, unit), 1);
     }
 
     proptest! {
         #[test]
         fn a_client_that_waits_as_told_finds_the_next_second_and_no_earlier_one_does(
-            partition in 0_u32..1_000,
-            more in 1_u32..1_000,
+            seed in any::<u64>(),
+            range in any::<u32>(),
             now_ns in 0_u64..1_000_000_000_000,
         ) {
-            let stagger = Stagger { partition, partitions: partition + more };
+            let phase = Phase::of_range(seed, range);
             let now = Duration::from_nanos(now_ns);
-            let second = stagger.second_at(now);
-            let rest = stagger.rest_of(second, now);
-            prop_assert!(!rest.is_zero() && rest <= Duration::from_secs(1));
-            prop_assert_eq!(stagger.second_at(now + rest), second + 1);
-            prop_assert_eq!(stagger.second_at(now + rest - Duration::from_nanos(1)), second);
+            let second = phase.second_at(now);
+            let rest = phase.rest_of(second, now);
+            prop_assert!(!rest.is_zero() && rest <= SECOND);
+            prop_assert_eq!(phase.second_at(now + rest), second + 1);
+            prop_assert_eq!(phase.second_at(now + rest - Duration::from_nanos(1)), second);
         }
     }
 }

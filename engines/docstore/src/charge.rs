@@ -22,11 +22,23 @@ const QUERY_EXAMINED: Charge = Charge(5);
 
 impl Charge {
     pub(crate) const ZERO: Self = Self(0);
+    /// A request that was refused because the partition's units are used up.
+    pub(crate) const REFUSAL: Self = Self(38);
     /// Reading a description (account, database, container, ranges); paid from no partition's budget.
     pub(crate) const DESCRIPTION: Self = Self(100);
 
     pub(crate) const fn from_hundredths(hundredths: u64) -> Self {
         Self(hundredths)
+    }
+
+    /// Number of times that `part` fits in whole; 0 if `part` is zero.
+    pub(crate) fn times(self, part: Self) -> u64 {
+        self.0.checked_div(part.0).unwrap_or_default()
+    }
+
+    /// What is left after `times` payments of `payment`.
+    pub(crate) fn less(self, payment: Self, times: u64) -> Self {
+        Self(self.0.saturating_sub(payment.0.saturating_mul(times)))
     }
 
     /// The same amount as a number, for metrics.

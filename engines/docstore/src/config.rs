@@ -67,7 +67,8 @@ pub struct Config {
     /// The mean of an exponentially distributed time under way on top of `delay`, up to 60 s; a single draw is cut at
     /// 20 times the mean.
     pub jitter: Duration,
-    /// Seed of the draws of `jitter`: the same seed gives the n-th request the same draw again.
+    /// Seed of the draws of `jitter` and of when each partition's seconds begin: the same seed gives the n-th request the
+    /// same draw again.
     pub seed: u64,
 }
 

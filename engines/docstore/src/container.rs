@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use serde_json::{Map, Value};
 
-use crate::budget::{Budget, Excess, Stagger};
+use crate::budget::{Budget, Excess, Phase};
 use crate::charge::Charge;
 use crate::config::MAX_PARTITIONS;
 use crate::definition::Definition;
@@ -53,6 +53,8 @@ pub(crate) struct Surroundings {
     pub(crate) split_bytes: usize,
     /// Treatment of requests that go beyond a budget.
     pub(crate) excess: Excess,
+    /// Seed of the phases of the partitions' seconds.
+    pub(crate) seed: u64,
 }
 
 /// Where a document lives and under which key.
@@ -78,12 +80,8 @@ impl Container {
         let definition = Arc::new(definition);
         let next_number = Arc::new(AtomicU64::new(1));
         let partition = |range| {
-            let budget = Budget::new(share(throughput, partitions), Stagger { partition: range, partitions });
-            setting.partition(
-                budget,
-                &definition,
-                Stamp { container: id, range, next_number: Arc::clone(&next_number) },
-            )
+            let stamp = Stamp { container: id, range, next_number: Arc::clone(&next_number) };
+            setting.partition(share(throughput, partitions), &definition, stamp)
         };
         let ranges = Ranges::equal(partitions, partition);
         Self::of(id, unix_s, definition, throughput, ranges, next_number, setting)
@@ -100,10 +98,9 @@ impl Container {
         let last = marks.values().map(|mark| mark.number).max().unwrap_or_default();
         let next_number = Arc::new(AtomicU64::new(last.saturating_add(1)));
         let partition = |range| {
-            // `distribute` provides for it.
-            let budget = Budget::new(Charge::ZERO, Stagger { partition: 0, partitions: 1 });
             let stamp = Stamp { container: *id, range, next_number: Arc::clone(&next_number) };
-            setting.partition(budget, definition, stamp)
+            // `distribute` provides for it.
+            setting.partition(Charge::ZERO, definition, stamp)
         };
         let ranges = Ranges::restored(ranges, partition)?;
         for range in ranges.iter() {
@@ -250,8 +247,7 @@ impl Container {
         let provided = share(throughput, ranges.count() + 1);
         let partition = |range| {
             let stamp = Stamp { container: self.id, range, next_number: Arc::clone(&self.next_number) };
-            let budget = Budget::new(provided, Stagger { partition: 0, partitions: 1 });
-            self.setting.partition(budget, &definition, stamp)
+            self.setting.partition(provided, &definition, stamp)
         };
         let split = ranges.split(id, at, partition);
         let is_split = split.is_some();
@@ -267,9 +263,8 @@ impl Container {
 
     fn distribute(&self, throughput: Throughput, now: Duration) {
         let ranges = self.ranges();
-        for (index, range) in (0..).zip(ranges.iter()) {
-            let stagger = Stagger { partition: index, partitions: ranges.count() };
-            range.partition.provision(share(throughput, ranges.count()), stagger, now);
+        for range in ranges.iter() {
+            range.partition.provision(share(throughput, ranges.count()), now);
         }
     }
 
@@ -350,8 +345,8 @@ impl Container {
 }
 
 impl Surroundings {
-    fn partition(&self, budget: Budget, definition: &Arc<Definition>, stamp: Stamp) -> Partition {
-        let budget = budget.with(self.excess);
+    fn partition(&self, per_second: Charge, definition: &Arc<Definition>, stamp: Stamp) -> Partition {
+        let budget = Budget::new(per_second, Phase::of_range(self.seed, stamp.range)).with(self.excess);
         Partition::new(budget, Arc::clone(definition), stamp, self.journal.clone(), self.opened_unix_s)
     }
 }
@@ -377,6 +372,7 @@ mod tests {
             opened_unix_s: 0,
             split_bytes: usize::MAX,
             excess: Excess::Overdraw,
+            seed: 1,
         };
         Container::new(ContainerId { database: 0, container: 0 }, plan, 0, setting)
     }

@@ -7,8 +7,8 @@
 //! keeps them too, and everything else a client can see, and a write is acknowledged once it is there ([`Flush`]).
 //!
 //! The surroundings of a cloud store can be simulated too: a network latency with an exponential part, drawn from a seed
-//! ([`Config::delay`], [`Config::jitter`]), and physical partitions whose seconds do not begin together: partition i of
-//! n begins its seconds i/n of a second after the store's.
+//! ([`Config::delay`], [`Config::jitter`]), and physical partitions whose seconds do not begin together:
+//! how far apart they are is drawn from the same seed.
 //!
 //! # Metrics
 //!
@@ -17,7 +17,7 @@
 //!
 //! | name | instrument | unit | value |
 //! |---|---|---|---|
-//! | `db.throughput.consumed` | counter, f64 | `{request_unit}` | what requests have cost since the store opened |
+//! | `db.throughput.consumed` | counter, f64 | `{request_unit}` | what requests have cost since the store opened, refusals included |
 //! | `db.throughput.provisioned` | gauge, f64 | `{request_unit}/s` | what each second provides |
 //! | `db.requests.throttled` | counter, u64 | `{request}` | requests refused with status 429 since the store opened |
 //! | `db.documents` | gauge, f64 | `By` | the text of the documents |

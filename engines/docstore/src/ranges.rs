@@ -147,7 +147,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::budget::{Budget, Stagger};
+    use crate::budget::{Budget, Phase};
     use crate::charge::Charge;
     use crate::definition::Definition;
     use crate::partition::Stamp;
@@ -156,7 +156,7 @@ mod tests {
     use crate::storage::Journal;
 
     fn partition(range: u32) -> Partition {
-        let budget = Budget::new(Charge::ZERO, Stagger { partition: 0, partitions: 1 });
+        let budget = Budget::new(Charge::ZERO, Phase::ZERO);
         let container = ContainerId { database: 0, container: 0 };
         let definition = Arc::new(Definition::plain("c", KeyDefinition::of_property("k")));
         Partition::new(budget, definition, Stamp { container, range, next_number: Arc::default() }, Journal::none(), 0)

@@ -37,7 +37,13 @@ impl Store {
             next_number: AtomicU32::new(0),
             partitions: config.partitions_of_created,
             clock: Box::new(clock),
-            setting: Surroundings { journal, opened_unix_s, split_bytes: config.split_bytes, excess: config.excess },
+            setting: Surroundings {
+                journal,
+                opened_unix_s,
+                split_bytes: config.split_bytes,
+                excess: config.excess,
+                seed: config.seed,
+            },
         };
         match &config.dir {
             None => store.fill(config),

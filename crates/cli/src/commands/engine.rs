@@ -92,8 +92,8 @@ struct Docstore {
     /// Throughput of each container in request units per second, split evenly over its partitions
     #[arg(long, value_name = "RU", default_value_t = Config::default().throughput_ru_per_second)]
     throughput: u32,
-    /// What becomes of the request that goes beyond a partition's budget for a second: it is served and the next ones get
-    /// 429 (as in Cosmos DB), or it gets 429 itself (as in Microsoft's emulator)
+    /// Treatment of the request that goes beyond a partition's budget for a second: it is served, and the next ones get 429
+    /// until later seconds have paid it (as in Cosmos DB), or it gets 429 itself (as in Microsoft's emulator)
     #[arg(long, value_name = "MODE", default_value = "overdraw")]
     budget: BudgetMode,
     /// Documents that each container begins with
@@ -106,7 +106,7 @@ struct Docstore {
     /// Mean of an exponentially distributed time under way on top of the delay, in milliseconds; may be a fraction
     #[arg(long, value_name = "MS", default_value = "0", value_parser = milliseconds)]
     jitter_ms: Duration,
-    /// Seed of the times that --jitter-ms draws; the same one draws them again
+    /// Seed of the times that --jitter-ms draws and of when each partition's seconds begin; the same one draws them again
     #[arg(long, value_name = "N", default_value_t = Config::default().seed)]
     seed: u64,
 }

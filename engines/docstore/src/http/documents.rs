@@ -14,7 +14,7 @@ impl From<Refusal> for Failure {
     fn from(refused: Refusal) -> Self {
         match refused {
             Refusal::Unavailable(unavailable) => unavailable.into(),
-            Refusal::Throttled { retry_after } => Self::throttled(retry_after),
+            Refusal::Throttled { retry_after, charge } => Self::throttled(retry_after).with_charge(charge),
             Refusal::Moved => Self::gone(),
             // Such a request is repeated on another thread, or its client has left.
             Refusal::Long => Self::too_much_work(),

@@ -194,7 +194,7 @@ impl Failure {
         Self::new(StatusCode::REQUEST_TIMEOUT, "RequestTimeout", message)
     }
 
-    /// The partition's second is used up; nothing was done and nothing is charged.
+    /// The partition's second is used up; nothing was done.
     pub(super) fn throttled(retry_after: Duration) -> Self {
         let message = "request rate is large, the partition's request units of this second are used up".to_owned();
         let failure = Self::new(StatusCode::TOO_MANY_REQUESTS, "429", message).with_sub_status(SUB_STATUS_THROTTLED);

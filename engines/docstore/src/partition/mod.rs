@@ -16,7 +16,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use self::state::State;
-use crate::budget::{Budget, Stagger};
+use crate::budget::Budget;
 use crate::charge::Charge;
 use crate::definition::Definition;
 use crate::moment::Moment;
@@ -45,8 +45,8 @@ pub(crate) enum Refusal {
     Long,
     /// The disk takes no more writes.
     Unavailable(Unavailable),
-    /// The second's budget is used up; the next second begins after `retry_after`.
-    Throttled { retry_after: Duration },
+    /// The second's budget is used up; a second with units left begins after `retry_after`.
+    Throttled { retry_after: Duration, charge: Charge },
     /// The partition was split; its documents are in others now.
     Moved,
 }
@@ -174,8 +174,8 @@ impl Partition {
     }
 
     /// Provides `per_second` from now on.
-    pub(crate) fn provision(&self, per_second: Charge, stagger: Stagger, now: Duration) {
-        self.lock().budget.provision(per_second, stagger, now);
+    pub(crate) fn provision(&self, per_second: Charge, now: Duration) {
+        self.lock().budget.provision(per_second, now);
     }
 
     /// Obeys a changed definition from now on.
@@ -214,7 +214,10 @@ impl Partition {
         let mut state = self.admitted(moment)?;
         match run(&mut state) {
             Ok((outcome, charge)) => state.booked(moment, outcome, charge),
-            Err(Undone::Uncovered) => Err(state.uncovered(moment)),
+            Err(Undone::Uncovered) => {
+                let retry_after = state.budget.rest(moment.now);
+                Err(state.refused(retry_after))
+            }
             Err(Undone::Long) => Err(Refusal::Long),
         }
     }
@@ -226,8 +229,7 @@ impl Partition {
             return Err(Refusal::Moved);
         }
         if let Err(retry_after) = state.budget.admit(moment.now) {
-            state.throttled += 1;
-            return Err(Refusal::Throttled { retry_after });
+            return Err(state.refused(retry_after));
         }
         state.expire(self.unix_s(moment.now));
         Ok(state)
@@ -242,7 +244,7 @@ impl State {
     /// Books a request, if the budget covers its charge.
     fn booked<T>(&mut self, moment: &Moment, outcome: T, charge: Charge) -> Result<Completed<T>, Refusal> {
         if !self.budget.covers(charge) {
-            return Err(self.uncovered(moment));
+            return Err(self.refused(self.budget.rest(moment.now)));
         }
         self.budget.spend(charge);
         self.consumed = self.consumed + charge;
@@ -250,9 +252,12 @@ impl State {
         Ok(Completed { outcome, charge, lsn: self.lsn, text_bytes: self.text_bytes })
     }
 
-    fn uncovered(&mut self, moment: &Moment) -> Refusal {
+    /// Counts a refusal that the budget has booked.
+    fn refused(&mut self, retry_after: Duration) -> Refusal {
+        let charge = self.budget.refusal();
         self.throttled += 1;
-        Refusal::Throttled { retry_after: self.budget.rest(moment.now) }
+        self.consumed = self.consumed + charge;
+        Refusal::Throttled { retry_after, charge }
     }
 }
 
@@ -265,7 +270,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::budget::Excess;
+    use crate::budget::{Excess, Phase};
     use crate::document::Document;
     use crate::effective_key::EffectiveKey;
     use crate::partition_key::{KeyDefinition, PartitionKey};
@@ -279,7 +284,7 @@ mod tests {
     }
 
     fn kept_by(journal: Journal) -> Partition {
-        let budget = Budget::new(Charge::from_hundredths(10_000), Stagger { partition: 0, partitions: 1 });
+        let budget = Budget::new(Charge::from_hundredths(10_000), Phase::ZERO);
         let container = ContainerId { database: 0, container: 0 };
         let stamp = Stamp { container, range: 0, next_number: Arc::default() };
         Partition::new(budget, Arc::new(Definition::plain("c", KeyDefinition::of_property("n"))), stamp, journal, 0)
@@ -322,7 +327,9 @@ mod tests {
         });
         assert_eq!(admitted, 32);
         let usage = partition.usage();
-        assert_eq!((usage.consumed, usage.throttled), (Charge::from_hundredths(32 * 320), 8 * 50 - 32));
+        let refusals = 8 * 50 - 32;
+        let consumed = Charge::from_hundredths(32 * 320 + refusals * 38);
+        assert_eq!((usage.consumed, usage.throttled), (consumed, refusals));
     }
 
     #[test]
@@ -340,8 +347,9 @@ mod tests {
         }
         let expected = Usage {
             provisioned: Charge::from_hundredths(10_000),
-            consumed: Charge::from_hundredths(3 * 32 * 320),
-            throttled: 3 * 8,
+            // The second and the third second have a debt of 5.44 and 5.24 RU.
+            consumed: Charge::from_hundredths((32 + 30 + 30) * 320 + (8 + 10 + 10) * 38),
+            throttled: 8 + 10 + 10,
             text_bytes: 0,
         };
         assert_eq!(partition.usage(), expected);
@@ -350,7 +358,7 @@ mod tests {
     #[test]
     fn what_a_strict_budget_does_not_cover_is_undone() {
         let partition = empty();
-        let budget = Budget::new(Charge::from_hundredths(900), Stagger { partition: 0, partitions: 1 });
+        let budget = Budget::new(Charge::from_hundredths(900), Phase::ZERO);
         partition.lock().budget = budget.with(Excess::Strict);
         let create = |id: &str| {
             let effective = EffectiveKey::new(&PartitionKey(vec![Scalar::Text("o".to_owned())]), false);
@@ -358,7 +366,7 @@ mod tests {
             let operation = Operation::Create(document);
             Command { key: id.into(), effective, operation, if_match: None, if_none_match: None }
         };
-        let refused = Refusal::Throttled { retry_after: Duration::from_secs(1) };
+        let refused = Refusal::Throttled { retry_after: Duration::from_secs(1), charge: Charge::ZERO };
         // A create costs 5.80 + 0.30.
         let both = [create("1"), create("2")];
         assert_eq!(partition.transact(&Moment::at(Duration::ZERO), &both).unwrap_err(), refused);
