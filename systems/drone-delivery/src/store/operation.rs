@@ -4,7 +4,8 @@ use std::time::Duration;
 
 use opentelemetry::Context;
 
-/// Waiting after 429 of one request for a page, added up: `MaxRetryWaitTimeOnRateLimitedRequests`.
+/// Waiting after 429 of one request for a page, added up: the default of `MaxRetryWaitTimeOnRateLimitedRequests`
+/// (learn.microsoft.com/dotnet/api/microsoft.azure.cosmos.cosmosclientoptions).
 pub(super) const WAIT_MAX: Duration = Duration::from_secs(30);
 
 /// One query on its way.
