@@ -11,6 +11,8 @@ pub struct Demo {
     pub short: Length,
     /// The form that runs with `--full`.
     pub full: Length,
+    /// A conclusion that the short form is too short for, to follow "too short to show that"; `None` if there is none.
+    pub only_full: Option<&'static str>,
     /// The programs that must be installed, in words; `None` if nothing is needed.
     pub needs: Option<&'static str>,
     /// Variants that need a program which may not be installed, and its executable, a line for each program of a variant, in

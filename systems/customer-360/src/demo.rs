@@ -23,6 +23,7 @@ pub const DEMO: Demo = Demo {
         ],
     },
     full: Length { takes: "about 85 minutes", time_scale: 1.0, repetitions: 3, variants: &[] },
+    only_full: None,
     needs: Some("PostgreSQL (the package postgresql of Debian and Ubuntu)"),
     optional: &[
         ("envoy-unthrottled", "envoy"),

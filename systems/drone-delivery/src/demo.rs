@@ -13,6 +13,7 @@ pub const DEMO: Demo = Demo {
         variants: &["test-1", "test-2", "test-3", "test-4", "test-5"],
     },
     full: Length { takes: "about 50 minutes", time_scale: 1.0, repetitions: 1, variants: &[] },
+    only_full: Some("throughput falls past the peak of test 1"),
     needs: None,
     optional: &[],
     experiment: include_str!("../experiment.yaml"),

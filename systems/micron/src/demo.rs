@@ -16,6 +16,7 @@ pub const DEMO: Demo = Demo {
         variants: &["initial", "rewritten", "demultiplexer", "three-nodes"],
     },
     full: Length { takes: "about 31 minutes", time_scale: 1.0, repetitions: 1, variants: &[] },
+    only_full: None,
     needs: Some(
         "MariaDB, Galera, rsync, HAProxy and NGINX (Debian's mariadb-server, galera-4, rsync, haproxy, nginx-light)",
     ),

@@ -250,6 +250,9 @@ fn announce(demo: &Demo, experiment: &Experiment, arguments: &Arguments, variant
         }
         announce_missing(&missing);
     }
+    if let Some(conclusion) = demo.only_full.filter(|_| is_whole && !arguments.full) {
+        stderr::say(&format!("too short to show that {conclusion}; `--full` shows it"));
+    }
     stderr::say(&format!("{takes}Ctrl-C ends it, and what was measured until then is kept"));
     let needs = demo.needs.map_or("with nothing to install".to_owned(), |needs| format!("and needs {needs}"));
     stderr::say(&format!("all of it runs on this machine, {needs}\n"));
