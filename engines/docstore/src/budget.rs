@@ -1,10 +1,10 @@
 //! The throughput of one physical partition: a number of request units for each of its seconds.
 //!
 //! Seconds are tumbling windows. A request is admitted while the second's units are not used up, whatever it will cost,
-//! because the cost of a query is known only once it has run. What it costs beyond them is a debt that the next seconds
-//! pay, as in Cosmos DB (stackoverflow.com/questions/63003768); unused units are not carried over. A refused request costs
-//! units too, as that service reports (github.com/Azure/azure-sdk-for-java/issues/20288). Its waits of more than a second
-//! (github.com/Azure/azure-cosmos-dotnet-v3/issues/3727) are debts of more than a second. A strict budget, as in Microsoft's
+//! because the cost of a query is known only once it has run. Its cost beyond them is a debt that the next seconds pay, as
+//! in Cosmos DB (stackoverflow.com/questions/63003768), whose waits of more than a second are debts of more than a second
+//! (github.com/Azure/azure-cosmos-dotnet-v3/issues/3727). Unused units are not carried over. A refused request costs units
+//! too, as that service reports (github.com/Azure/azure-sdk-for-java/issues/20288). A strict budget, as in Microsoft's
 //! emulator, has no debts: what would go beyond it is undone and refused, and refusals are free.
 //!
 //! Physical partitions are different machines whose seconds do not begin together. No source says how far apart they are:

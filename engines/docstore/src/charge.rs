@@ -36,7 +36,7 @@ impl Charge {
         self.0.checked_div(part.0).unwrap_or_default()
     }
 
-    /// What is left after `times` payments of `payment`.
+    /// Rest after `times` payments of `payment`.
     pub(crate) fn less(self, payment: Self, times: u64) -> Self {
         Self(self.0.saturating_sub(payment.0.saturating_mul(times)))
     }

@@ -1,8 +1,8 @@
 //! `dronescheduler`: how far and how long an owner's drones flew in a month, summed over the documents of a store.
 //!
-//! What the original spends outside the store is a setting, taken half before the store is queried and half after:
-//! processor time that is really used (another language's framework, JSON, TLS), and time that only passes (the platform's
-//! network and mesh). Processor time is used on as many threads as the original's node has cores.
+//! The original's time outside the store is a setting, taken half before the store is queried and half after: processor
+//! time that is really used (another language's framework, JSON, TLS), on as many threads as the original's node has cores,
+//! and time that only passes (the platform's network and mesh).
 
 use std::sync::Arc;
 use std::time::Duration;
