@@ -226,7 +226,7 @@ class Client {
                     hastily.upsertItem(large(n));
                 } catch (CosmosException refusal) {
                     expect(refusal.getStatusCode(), 429);
-                    expect(refusal.getRetryAfterDuration().compareTo(Duration.ofSeconds(1)) <= 0, true);
+                    expect(refusal.getRetryAfterDuration().compareTo(Duration.ofSeconds(2)) <= 0, true);
                     refusals++;
                     items.upsertItem(large(n));
                 }
