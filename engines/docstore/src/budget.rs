@@ -132,6 +132,9 @@ impl Phase {
 
 #[cfg(test)]
 mod tests {
+    use std::cmp::Reverse;
+    use std::collections::BinaryHeap;
+
     use proptest::prelude::*;
 
     use super::*;
@@ -207,6 +210,42 @@ mod tests {
         assert_eq!(budget.admit(Duration::from_millis(2_999)), Err(Duration::from_millis(1)));
         // 50 RU and two refusals are left to pay.
         assert_eq!(admitted_at(&mut budget, 3_000, Charge::from_hundredths(4_924)), 1);
+    }
+
+    /// Operations that clients complete in a minute, one after another. Each visits nine partitions in turn and waits as it
+    /// is told.
+    fn completed_by(clients: u32) -> usize {
+        let (call, pause) = (Duration::from_millis(46), Duration::from_millis(280));
+        let mut budgets: Vec<Budget> =
+            (0..9).map(|range| Budget::new(Charge::from_hundredths(10_000), Phase::of_range(1, range))).collect();
+        // When a call arrives, at which partition, of which client.
+        let mut calls: BinaryHeap<Reverse<(Duration, usize, u32)>> =
+            (0..clients).map(|client| Reverse((Duration::from_millis(37) * client, 0, client))).collect();
+        let mut completed = 0;
+        while let Some(Reverse((now, partition, client))) = calls.pop() {
+            if now > Duration::from_secs(60) {
+                break;
+            }
+            let next = match budgets[partition].admit(now) {
+                Err(wait) => (now + wait + call, partition, client),
+                Ok(()) => {
+                    budgets[partition].spend(PAGE);
+                    let is_last = partition + 1 == budgets.len();
+                    completed += usize::from(is_last);
+                    if is_last { (now + call + pause, 0, client) } else { (now + call, partition + 1, client) }
+                }
+            };
+            calls.push(Reverse(next));
+        }
+        completed
+    }
+
+    #[test]
+    fn clients_that_wait_together_complete_less_the_more_they_are() {
+        let completed = [13, 21, 33, 40, 60].map(completed_by);
+        let [rising, peak, ..] = completed;
+        assert!(rising < peak && completed[1..].is_sorted_by(|more, fewer| more > fewer), "{completed:?}");
+        assert!(completed[3] * 100 < peak * 93, "{completed:?}");
     }
 
     #[test]
