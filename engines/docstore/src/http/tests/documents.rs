@@ -252,8 +252,8 @@ fn a_document_may_have_two_megabytes_and_no_byte_more() {
     let too_large = create((2 << 20) + 1);
     assert_eq!((too_large.status, &too_large.json()["code"]), (413, &json!("RequestEntityTooLarge")));
     assert_eq!(create(2 << 20).status, 201);
-    // The charge of two megabytes overdraws the second.
-    clock.set_ms(1_000);
+    // Two further seconds pay for two megabytes.
+    clock.set_ms(2_000);
     let more = json!({ "operations": [{ "op": "add", "path": "/more", "value": "x" }] });
     assert_eq!(patch(&service, &format!("{THINGS}/1"), &[KEY], &more).status, 413);
 }
