@@ -48,6 +48,10 @@ struct HubSettings {
     /// Where; it must hold no orchestrations [default: a temporary folder that is removed afterwards]
     #[arg(long, value_name = "DIR")]
     folder: Option<PathBuf>,
+    /// Round trip in milliseconds that each call of the store takes longer, as if the state were on another machine: a
+    /// commit of many steps one, and with a transaction for each step one for each
+    #[arg(long, value_name = "MS", default_value_t = 0, value_parser = clap::value_parser!(u64).range(0..=10_000))]
+    store_delay_ms: u64,
     /// Partitions of the hub, 1 to 64 [default: one per processor]
     #[arg(long, value_name = "N")]
     partitions: Option<u16>,
@@ -123,6 +127,7 @@ impl HubSettings {
         Ok(Config {
             store: self.store()?,
             folder: self.folder.clone(),
+            store_delay: Duration::from_millis(self.store_delay_ms),
             partitions: self.partitions,
             activities: self.activities,
             sample: self.sample,

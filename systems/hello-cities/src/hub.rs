@@ -6,7 +6,9 @@ use std::str::FromStr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use narrows_durable::store::{Batching, ClassicStore, FileStore, FileStoreOptions, MemoryStore, SharedStore, Store};
+use narrows_durable::store::{
+    Batching, ClassicStore, DistantStore, FileStore, FileStoreOptions, MemoryStore, SharedStore, Store,
+};
 use narrows_durable::{Client, Filter, Hub, HubOptions, HubStats, Node, NodeOptions, NodeView, Program, TracedProgram};
 use narrows_durable_servers::open_shared;
 use narrows_serving::Telemetry;
@@ -76,6 +78,8 @@ pub struct Config {
     /// Where, unless in memory; made if it is not there, and expected to hold no hub with orchestrations. Without one,
     /// a temporary folder that goes with the process.
     pub folder: Option<PathBuf>,
+    /// Round trip that each call of the store takes longer, as if the state were on another machine; zero for none.
+    pub store_delay: Duration,
     /// Partitions, 1 to 64; as many as the machine has processors without it.
     pub partitions: Option<u16>,
     /// When activities may start.
@@ -93,6 +97,7 @@ impl Default for Config {
         Self {
             store: StoreKind::Files,
             folder: None,
+            store_delay: Duration::ZERO,
             partitions: None,
             activities: Activities::Ordinary,
             sample: 0.01,
@@ -200,7 +205,7 @@ impl OpenHub {
         options.partitions = config.partitions.unwrap_or(options.partitions);
         options.meter = Some(telemetry.meter());
         let (store, runs_before) = (config.store.clone(), u64::from(config.node) * RUNS_MAX);
-        let (engine, batching, folder) = match self::store(config)? {
+        let (engine, batching, folder) = match self::store(config)?.at_distance(config.store_delay) {
             OpenStore::Local(store, folder) => {
                 let batching = store.batching();
                 (Engine::Alone(Hub::open(store, program, options)?), batching, folder)
@@ -280,6 +285,19 @@ impl Folder {
 enum OpenStore {
     Local(Arc<dyn Store>, Option<Folder>),
     Shared(Arc<dyn SharedStore>),
+}
+
+impl OpenStore {
+    /// The same store, this round trip away.
+    fn at_distance(self, round_trip: Duration) -> Self {
+        if round_trip.is_zero() {
+            return self;
+        }
+        match self {
+            Self::Local(store, folder) => Self::Local(Arc::new(DistantStore::new(store, round_trip)), folder),
+            Self::Shared(store) => Self::Shared(Arc::new(DistantStore::new(store, round_trip))),
+        }
+    }
 }
 
 fn store(config: &Config) -> Result<OpenStore, Error> {

@@ -197,13 +197,15 @@ async fn start_all(held: &OpenHub, run: u64, n: u64, start: impl Fn() -> Result<
     Ok(())
 }
 
+/// Signals all launchers at the same time.
 async fn signal_launchers(held: &OpenHub, run: u64, n: u64) -> Result<(), Error> {
+    let mut senders = JoinSet::new();
     for launcher in 0..LAUNCHERS {
         let (first, end) = (n * launcher / LAUNCHERS, n * (launcher + 1) / LAUNCHERS);
-        let id = LAUNCHER.id(format!("{run}-{launcher}"))?;
-        held.client.signal_entity(&id, LAUNCH, &(run, first, end - first)).await?;
+        let (client, id) = (held.client.clone(), LAUNCHER.id(format!("{run}-{launcher}"))?);
+        senders.spawn(async move { client.signal_entity(&id, LAUNCH, &(run, first, end - first)).await });
     }
-    Ok(())
+    all_sent(senders).await
 }
 
 /// Each when the one before it has ended; the median of their latencies in milliseconds.

@@ -17,6 +17,7 @@
 //! Deliberately absent: transactions over partitions, listing instances, and any notion of time.
 
 mod classic;
+mod distant;
 mod faults;
 pub(crate) mod files;
 mod lock_holder;
@@ -26,6 +27,7 @@ mod names;
 mod shared;
 
 pub use classic::ClassicStore;
+pub use distant::DistantStore;
 pub use faults::{Fault, FaultyStore};
 pub use files::{FileReader, FileStore, FileStoreOptions};
 pub use memory::MemoryStore;

@@ -121,3 +121,17 @@ async fn a_folder_with_orchestrations_is_refused() {
     let wrong = Config { sample: 1.5, ..config };
     assert_eq!(once(&wrong, &plan).await.unwrap_err().to_string(), "sample is \"1.5\", expected 0 to 1");
 }
+
+/// All commits of a hub with one partition wait one after the other, each for a round trip; those of the last steps may be
+/// under way when these have ended.
+#[tokio::test]
+async fn each_commit_waits_for_a_store_at_a_distance() {
+    let plan = Plan::new(Workload::HelloCities, Some(20), None, None).unwrap();
+    for store in [StoreKind::Files, StoreKind::Classic] {
+        let store_delay = Duration::from_millis(2);
+        let config = Config { store, store_delay, partitions: Some(1), sample: 0.0, ..Config::default() };
+        let figures = once(&config, &plan).await.unwrap();
+        let waited = store_delay.as_secs_f64() * figures.commits.unwrap() as f64;
+        assert!(figures.seconds > waited / 2.0, "{figures:?}");
+    }
+}
