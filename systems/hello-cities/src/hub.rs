@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use narrows_durable::store::{
-    Batching, ClassicStore, DistantStore, FileStore, FileStoreOptions, MemoryStore, SharedStore, Store,
+    AppendLayer, Batching, ClassicStore, DistantStore, FileStore, FileStoreOptions, MemoryStore, SharedStore, Store,
 };
 use narrows_durable::{Client, Filter, Hub, HubOptions, HubStats, Node, NodeOptions, NodeView, Program, TracedProgram};
 use narrows_durable_servers::open_shared;
@@ -15,6 +15,7 @@ use narrows_serving::Telemetry;
 
 use crate::Error;
 use crate::code::{Activities, registry};
+use crate::units::{CurrentRequest, Quota, ThroughputUnits};
 
 /// Store of the hub's state.
 #[derive(Clone, PartialEq, Eq, Default)]
@@ -80,6 +81,8 @@ pub struct Config {
     pub folder: Option<PathBuf>,
     /// Round trip that each call of the store takes longer, as if the state were on another machine; zero for none.
     pub store_delay: Duration,
+    /// Throughput units of the log of a hub in one process; 0 for no quota.
+    pub throughput_units: u16,
     /// Partitions, 1 to 64; as many as the machine has processors without it.
     pub partitions: Option<u16>,
     /// When activities may start.
@@ -98,6 +101,7 @@ impl Default for Config {
             store: StoreKind::Files,
             folder: None,
             store_delay: Duration::ZERO,
+            throughput_units: 0,
             partitions: None,
             activities: Activities::Ordinary,
             sample: 0.01,
@@ -169,6 +173,8 @@ pub(crate) struct OpenHub {
     pub(crate) client: Client,
     pub(crate) store: StoreKind,
     pub(crate) batching: Batching,
+    /// The request that runs a workload, under which attempts to append to a log with a quota are traced.
+    pub(crate) request: CurrentRequest,
     /// Runs of this process have the numbers after it, which no other process has.
     pub(crate) runs_before: u64,
     /// Where it is, for errors.
@@ -191,6 +197,10 @@ impl OpenHub {
                 "0: only a store on a server is shared by several processes",
             );
         }
+        if config.throughput_units > 0 && matches!(config.store, StoreKind::Server(_)) {
+            let expected = "0: the quota is of one process, and several share a store on a server";
+            return wrong("throughput_units", config.throughput_units.to_string(), expected);
+        }
         // Without a share to trace, user code runs without anything around it.
         let code = registry(config.activities);
         if config.sample > 0.0 {
@@ -205,7 +215,11 @@ impl OpenHub {
         options.partitions = config.partitions.unwrap_or(options.partitions);
         options.meter = Some(telemetry.meter());
         let (store, runs_before) = (config.store.clone(), u64::from(config.node) * RUNS_MAX);
-        let (engine, batching, folder) = match self::store(config)?.at_distance(config.store_delay) {
+        let request = CurrentRequest::default();
+        let quota = (config.throughput_units > 0).then(|| Quota::of_units(config.throughput_units.into()));
+        let units = quota.map(|quota| ThroughputUnits::new(quota, request.clone(), telemetry.tracer()));
+        let layer = units.map(|units| Arc::new(units) as Arc<dyn AppendLayer>);
+        let (engine, batching, folder) = match self::store(config)?.at_distance(config.store_delay, layer) {
             OpenStore::Local(store, folder) => {
                 let batching = store.batching();
                 (Engine::Alone(Hub::open(store, program, options)?), batching, folder)
@@ -218,7 +232,7 @@ impl OpenHub {
         let place = folder.as_ref().map_or_else(|| "the hub".to_owned(), |folder| folder.path.display().to_string());
         let scratch = folder.and_then(|folder| folder.scratch);
         let client = engine.client();
-        Ok(Self { engine, client, store, batching, runs_before, place, _scratch: scratch })
+        Ok(Self { engine, client, store, batching, request, runs_before, place, _scratch: scratch })
     }
 
     /// Waits until each node has its share of the partitions, and refuses a hub that has orchestrations of another process.
@@ -288,14 +302,16 @@ enum OpenStore {
 }
 
 impl OpenStore {
-    /// The same store, this round trip away.
-    fn at_distance(self, round_trip: Duration) -> Self {
-        if round_trip.is_zero() {
-            return self;
-        }
-        match self {
-            Self::Local(store, folder) => Self::Local(Arc::new(DistantStore::new(store, round_trip)), folder),
-            Self::Shared(store) => Self::Shared(Arc::new(DistantStore::new(store, round_trip))),
+    /// The same store, this round trip away, with a layer around its appends if there is one.
+    fn at_distance(self, round_trip: Duration, layer: Option<Arc<dyn AppendLayer>>) -> Self {
+        match (self, layer) {
+            (near, None) if round_trip.is_zero() => near,
+            (Self::Local(store, folder), None) => Self::Local(Arc::new(DistantStore::new(store, round_trip)), folder),
+            (Self::Local(store, folder), Some(layer)) => {
+                Self::Local(Arc::new(DistantStore::new(store, round_trip).with_layer(layer)), folder)
+            }
+            // Nothing but a hub in one process has a layer.
+            (Self::Shared(store), _) => Self::Shared(Arc::new(DistantStore::new(store, round_trip))),
         }
     }
 }

@@ -20,6 +20,7 @@ mod plan;
 mod process;
 mod run;
 mod service;
+mod units;
 
 pub use code::Activities;
 pub use command::Command;

@@ -10,9 +10,24 @@ use std::time::Duration;
 use super::{Batching, Bus, FrameBatch, HubShape, Owner, Scan, SharedStore, Store, StoreError, Visit};
 use crate::ids::{Epoch, PartitionId, Position};
 
+/// A layer around each append to a [`DistantStore`], such as a quota.
+pub trait AppendLayer: Send + Sync + 'static {
+    /// Runs `append` once, which writes `bytes` to the log of `partition`, now or after a wait.
+    ///
+    /// # Errors
+    /// Those of `append`.
+    fn append(
+        &self,
+        partition: PartitionId,
+        bytes: usize,
+        append: &mut dyn FnMut() -> Result<(), StoreError>,
+    ) -> Result<(), StoreError>;
+}
+
 /// A store that is one round trip away. Calls for different partitions wait at the same time.
 pub struct DistantStore<S: ?Sized> {
     round_trip: Duration,
+    layer: Option<Arc<dyn AppendLayer>>,
     inner: Arc<S>,
 }
 
@@ -20,13 +35,34 @@ impl<S: Store + ?Sized> DistantStore<S> {
     /// Puts a store at a distance.
     #[must_use]
     pub fn new(inner: Arc<S>, round_trip: Duration) -> Self {
-        Self { round_trip, inner }
+        Self { round_trip, layer: None, inner }
+    }
+
+    /// The same, with a layer around each append.
+    #[must_use]
+    pub fn with_layer(self, layer: Arc<dyn AppendLayer>) -> Self {
+        Self { layer: Some(layer), ..self }
     }
 
     /// The store, once the round trip of a call has passed.
     fn call(&self) -> &S {
         std::thread::sleep(self.round_trip);
         &self.inner
+    }
+
+    fn append_once(
+        &self,
+        partition: PartitionId,
+        epoch: Epoch,
+        at: Position,
+        batch: &FrameBatch,
+    ) -> Result<(), StoreError> {
+        match &self.layer {
+            None => self.call().append(partition, epoch, at, batch),
+            Some(layer) => {
+                layer.append(partition, batch.bytes(), &mut || self.call().append(partition, epoch, at, batch))
+            }
+        }
     }
 }
 
@@ -57,13 +93,13 @@ impl<S: Store + ?Sized> Store for DistantStore<S> {
 
     fn append(&self, partition: PartitionId, epoch: Epoch, at: Position, batch: &FrameBatch) -> Result<(), StoreError> {
         if self.batching() == Batching::Group || batch.len() < 2 {
-            return self.call().append(partition, epoch, at, batch);
+            return self.append_once(partition, epoch, at, batch);
         }
         let mut single = FrameBatch::default();
         for (position, frame) in (at.0..).zip(batch.frames()) {
             single.clear();
             single.push(frame);
-            self.call().append(partition, epoch, Position(position), &single)?;
+            self.append_once(partition, epoch, Position(position), &single)?;
         }
         Ok(())
     }

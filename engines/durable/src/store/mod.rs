@@ -27,7 +27,7 @@ mod names;
 mod shared;
 
 pub use classic::ClassicStore;
-pub use distant::DistantStore;
+pub use distant::{AppendLayer, DistantStore};
 pub use faults::{Fault, FaultyStore};
 pub use files::{FileReader, FileStore, FileStoreOptions};
 pub use memory::MemoryStore;

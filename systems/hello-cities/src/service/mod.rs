@@ -10,11 +10,12 @@ use axum::body::Body;
 use axum::extract::rejection::QueryRejection;
 use axum::extract::{Path, Query, State};
 use axum::http::{Response, StatusCode};
-use axum::middleware;
 use axum::routing::post;
+use axum::{Extension, middleware};
 use narrows_serving::Telemetry;
 use narrows_serving::problem::{Problem, ok};
-use narrows_serving::server_span::{Route, trace};
+use narrows_serving::server_span::{Route, Trace, trace};
+use opentelemetry::Context;
 use serde::Deserialize;
 use serde_json::json;
 use tokio::sync::Mutex;
@@ -86,13 +87,16 @@ impl Runner {
         Ok(Self { held, meters, telemetry: telemetry.clone(), runs })
     }
 
-    /// Runs a workload if none is running.
-    async fn run(&self, plan: Plan) -> Result<Figures, RunRefusal> {
+    /// Runs a workload under the span of `request` if none is running.
+    async fn run(&self, plan: Plan, request: Context) -> Result<Figures, RunRefusal> {
         let mut runs = Arc::clone(&self.runs).try_lock_owned().map_err(|_| RunRefusal::Busy)?;
         let number = runs.ok_or(RunRefusal::Spoilt)? + 1;
         self.held.ready().await.map_err(RunRefusal::NotReady)?;
         *runs = None;
-        let figures = run(&self.held, number, &plan).await.map_err(RunRefusal::Failed)?;
+        self.held.request.set(Some(request));
+        let figures = run(&self.held, number, &plan).await;
+        self.held.request.set(None);
+        let figures = figures.map_err(RunRefusal::Failed)?;
         forget(&self.held, number, &plan).await.map_err(RunRefusal::Failed)?;
         *runs = Some(number);
         self.meters.ended(&figures);
@@ -124,6 +128,7 @@ impl Params {
 async fn respond(
     State(runner): State<Arc<Runner>>,
     Path(name): Path<String>,
+    Extension(Trace(request)): Extension<Trace>,
     params: Result<Query<Params>, QueryRejection>,
 ) -> Response<Body> {
     let Ok(workload) = name.parse::<Workload>() else {
@@ -138,7 +143,7 @@ async fn respond(
         Ok(plan) => plan,
         Err(error) => return problem(StatusCode::BAD_REQUEST, "bad_request", &error.to_string()),
     };
-    let running = tokio::spawn(async move { runner.run(plan).await });
+    let running = tokio::spawn(async move { runner.run(plan, request).await });
     match running.await {
         Ok(Ok(figures)) => ok(&figures),
         Ok(Err(RunRefusal::Busy)) => problem(StatusCode::CONFLICT, "busy", "another workload is running"),
