@@ -75,13 +75,14 @@ struct HubSettings {
 
 #[derive(Debug, clap::Args)]
 struct Once {
-    /// hello-cities, fan-out-fan-in, counter, periodic or waiting
+    /// hello-cities, fan-out-fan-in, sub-orchestrations, entity-calls, counter, periodic or waiting
     #[arg(default_value = "hello-cities")]
     workload: Workload,
     /// Orchestrations, or signals of the counter [default: 1000; fan-out-fan-in 200, counter 100000]
     #[arg(long, value_name = "N")]
     n: Option<u64>,
-    /// Activities (fan-out-fan-in) or timers (periodic) of each orchestration [default: 1000, 10]
+    /// Activities (fan-out-fan-in), calls (sub-orchestrations, entity-calls) or timers (periodic) of each orchestration
+    /// [default: 1000, 5, 10]
     #[arg(long, value_name = "N")]
     each: Option<u64>,
     /// How hello-cities starts: direct, entities or one-by-one [default: direct below 10000, else entities]

@@ -25,6 +25,8 @@ pub struct Figures {
     pub seconds: f64,
     /// Events ÷ seconds.
     pub events_per_second: f64,
+    /// The same in the busiest tenth of the time; none of a hub on a server, or of a workload of a few milliseconds.
+    pub events_per_second_peak: Option<f64>,
     /// Orchestrations ÷ seconds; `None` for signals.
     pub orchestrations_per_second: Option<f64>,
     /// Bytes of log that were committed, for each event; none of a hub on a server, of which other processes may have a part.

@@ -2,8 +2,8 @@
 //!
 //! They are those of a published comparison of Netherite with its legacy backend, which counts events and defines
 //! throughput as [`Workload::events`] and [`Figures`] do. The hub is embedded: the service's process is the engine, so
-//! what is measured has no network in it. The store is a setting: `files` is the engine's log, `classic` has each step
-//! in its own transaction, as the legacy backend has.
+//! what is measured has no network in it, unless the store is put at a distance. The store is a setting: `files` is the
+//! engine's log, `classic` has each step in its own transaction, as the legacy backend has.
 //!
 //! The service knows nothing of Narrows. It speaks OpenTelemetry to whatever `OTEL_EXPORTER_OTLP_ENDPOINT` names.
 //! Deliberately absent: authentication (it listens on loopback), two workloads at a time, and going on with what an

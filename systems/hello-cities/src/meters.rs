@@ -10,6 +10,7 @@ use crate::Figures;
 pub(crate) struct Meters {
     time: Gauge<f64>,
     events: Gauge<f64>,
+    peak: Gauge<f64>,
     orchestrations: Gauge<f64>,
     log_bytes: Gauge<f64>,
 }
@@ -22,6 +23,11 @@ impl Meters {
         Self {
             time: gauge("hello_cities.time", "s", "From the earliest creation to the latest completion"),
             events: gauge("hello_cities.events_per_second", "{event}/s", "Events by this time"),
+            peak: gauge(
+                "hello_cities.events_per_second_peak",
+                "{event}/s",
+                "Events by time in the busiest tenth of it",
+            ),
             orchestrations: gauge(
                 "hello_cities.orchestrations_per_second",
                 "{orchestration}/s",
@@ -36,6 +42,9 @@ impl Meters {
         let labels = [KeyValue::new("hello_cities.workload", figures.workload)];
         self.time.record(figures.seconds, &labels);
         self.events.record(figures.events_per_second, &labels);
+        if let Some(rate) = figures.events_per_second_peak {
+            self.peak.record(rate, &labels);
+        }
         if let Some(rate) = figures.orchestrations_per_second {
             self.orchestrations.record(rate, &labels);
         }

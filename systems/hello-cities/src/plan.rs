@@ -8,8 +8,10 @@ use crate::Error;
 pub(crate) const LAUNCHERS: u64 = 50;
 /// Orchestrations that are started directly unless more are requested; from here on, launchers start them.
 const LAUNCHED_FROM: u64 = 10_000;
+/// Entities that the orchestrations of `entity-calls` share.
+pub(crate) const CALLED_ENTITIES: u64 = 50;
 const N_MAX: u64 = 10_000_000;
-/// Activities or timers of one orchestration.
+/// Activities, timers or calls of one orchestration.
 const EACH_MAX: u64 = 100_000;
 /// Events of one workload.
 const EVENTS_MAX: u64 = 100_000_000;
@@ -21,6 +23,10 @@ pub enum Workload {
     HelloCities,
     /// Orchestrations that call activities all at once and wait for all of them.
     FanOutFanIn,
+    /// Orchestrations that call sub-orchestrations, one after another.
+    SubOrchestrations,
+    /// Orchestrations that call operations of an entity, one after another; 50 entities serve all of them.
+    EntityCalls,
     /// Signals to one entity, which adds them up.
     Counter,
     /// Orchestrations that wait for one timer after another and continue as new after each.
@@ -31,7 +37,15 @@ pub enum Workload {
 
 impl Workload {
     /// All, in the order they are documented.
-    pub const ALL: [Self; 5] = [Self::HelloCities, Self::FanOutFanIn, Self::Counter, Self::Periodic, Self::Waiting];
+    pub const ALL: [Self; 7] = [
+        Self::HelloCities,
+        Self::FanOutFanIn,
+        Self::SubOrchestrations,
+        Self::EntityCalls,
+        Self::Counter,
+        Self::Periodic,
+        Self::Waiting,
+    ];
 
     /// Its name in commands and paths.
     #[must_use]
@@ -39,6 +53,8 @@ impl Workload {
         match self {
             Self::HelloCities => "hello-cities",
             Self::FanOutFanIn => "fan-out-fan-in",
+            Self::SubOrchestrations => "sub-orchestrations",
+            Self::EntityCalls => "entity-calls",
             Self::Counter => "counter",
             Self::Periodic => "periodic",
             Self::Waiting => "waiting",
@@ -51,28 +67,29 @@ impl Workload {
         match self {
             Self::FanOutFanIn => 200,
             Self::Counter => 100_000,
-            Self::HelloCities | Self::Periodic | Self::Waiting => 1_000,
+            Self::HelloCities | Self::SubOrchestrations | Self::EntityCalls | Self::Periodic | Self::Waiting => 1_000,
         }
     }
 
-    /// Default number of activities of each orchestration, or of timers in `periodic`. The others
-    /// have no such number.
+    /// Default number of activities, calls or timers of each orchestration. Workloads without such a number have 1.
     #[must_use]
     pub fn each_default(self) -> u64 {
         match self {
             Self::FanOutFanIn => 1_000,
+            Self::SubOrchestrations | Self::EntityCalls => 5,
             Self::Periodic => 10,
             Self::HelloCities | Self::Counter | Self::Waiting => 1,
         }
     }
 
-    /// Events of one unit with `each` activities or timers, as the published comparison counts: an activity called and
-    /// completed is 2, a signal 1, an event from outside 1, an expired timer 1. Those that launchers cost do not count.
+    /// Events of one unit with `each` activities, calls or timers, as the published comparison counts: an activity,
+    /// sub-orchestration or operation called and completed is 2, a signal 1, an event from outside 1, an expired timer 1.
+    /// Those that launchers cost do not count.
     #[must_use]
     pub fn events(self, each: u64) -> u64 {
         match self {
             Self::HelloCities => 10,
-            Self::FanOutFanIn => 2 * each,
+            Self::FanOutFanIn | Self::SubOrchestrations | Self::EntityCalls => 2 * each,
             Self::Periodic => each,
             Self::Counter | Self::Waiting => 1,
         }
@@ -86,7 +103,7 @@ impl FromStr for Workload {
         Self::ALL.into_iter().find(|workload| workload.as_str() == text).ok_or_else(|| Error::Setting {
             name: "workload",
             value: text.to_owned(),
-            expected: "hello-cities, fan-out-fan-in, counter, periodic or waiting",
+            expected: "hello-cities, fan-out-fan-in, sub-orchestrations, entity-calls, counter, periodic or waiting",
         })
     }
 }
@@ -152,13 +169,13 @@ impl Plan {
     }
 
     fn check(&self, is_each_said: bool) -> Result<(), Error> {
-        let has_each = matches!(self.workload, Workload::FanOutFanIn | Workload::Periodic);
+        let has_each = !matches!(self.workload, Workload::HelloCities | Workload::Counter | Workload::Waiting);
         let wrong = |name, value: String, expected| Err(Error::Setting { name, value, expected });
         if !(1..=N_MAX).contains(&self.n) {
             return wrong("n", self.n.to_string(), "1 to 10000000");
         }
         if is_each_said && !has_each {
-            return wrong("each", self.each.to_string(), "none: only fan-out-fan-in and periodic have it");
+            return wrong("each", self.each.to_string(), "none: hello-cities, counter and waiting have no such number");
         }
         if !(1..=EACH_MAX).contains(&self.each) {
             return wrong("each", self.each.to_string(), "1 to 100000");
@@ -185,6 +202,14 @@ impl Plan {
     pub(crate) fn orchestrations(&self) -> u64 {
         if self.workload == Workload::Counter { 0 } else { self.n }
     }
+
+    /// Instances that end, sub-orchestrations included.
+    pub(crate) fn instances(&self) -> u64 {
+        match self.workload {
+            Workload::SubOrchestrations => self.n * (1 + self.each),
+            _ => self.n,
+        }
+    }
 }
 
 #[cfg(test)]
@@ -196,6 +221,8 @@ mod tests {
         for (workload, n, each, events) in [
             (Workload::HelloCities, 1_000, None, 10_000),
             (Workload::FanOutFanIn, 200, Some(1_000), 400_000),
+            (Workload::SubOrchestrations, 10, None, 100),
+            (Workload::EntityCalls, 10, Some(3), 60),
             (Workload::Counter, 7, None, 7),
             (Workload::Periodic, 3, Some(4), 12),
             (Workload::Waiting, 5, None, 5),
@@ -219,7 +246,7 @@ mod tests {
             (hello(49, Launch::Entities), "n is \"49\", expected 50 or more, one for each launcher"),
             (
                 Plan::new(Workload::Counter, None, Some(2), None),
-                "each is \"2\", expected none: only fan-out-fan-in and periodic have it",
+                "each is \"2\", expected none: hello-cities, counter and waiting have no such number",
             ),
             (Plan::new(Workload::FanOutFanIn, None, Some(0), None), "each is \"0\", expected 1 to 100000"),
             (

@@ -3,14 +3,15 @@
 use std::time::{Duration, Instant};
 
 use narrows_durable::store::Batching;
-use narrows_durable::{EntityId, Filter, InstanceView, Reuse, Start, Status, Values};
+use narrows_durable::{Filter, InstanceView, Reuse, Start, Status, Values};
 use tokio::task::JoinSet;
 
 use crate::code::{
-    ADD, COUNTER, FAN_OUT_FAN_IN, GO, HELLO_CITIES, LAUNCH, LAUNCHER, PERIODIC, WAITING, instance, prefix,
+    ADD, COUNTER, CallPlan, ENTITY_CALLS, FAN_OUT_FAN_IN, GO, HELLO_CITIES, LAUNCH, LAUNCHER, PERIODIC,
+    SUB_ORCHESTRATIONS, WAITING, counter, instance, prefix,
 };
 use crate::hub::{Engine, OpenHub};
-use crate::plan::LAUNCHERS;
+use crate::plan::{CALLED_ENTITIES, LAUNCHERS};
 use crate::process::{cpu_time, memory_bytes_peak};
 use crate::{Error, Figures, Launch, Plan, Workload};
 
@@ -19,6 +20,10 @@ const TIMEOUT: Duration = Duration::from_secs(900);
 /// How long one orchestration of `one-by-one` may take.
 const ONE_TIMEOUT: Duration = Duration::from_secs(60);
 const POLL: Duration = Duration::from_millis(2);
+/// Interval at which events are counted for the peak.
+const POLL_EVENTS: Duration = Duration::from_millis(5);
+/// The peak is that of the busiest of so many equal parts of a workload's time.
+const PEAK_PART: f64 = 10.0;
 /// How often all nodes of a hub are asked; it costs each of them some CPU.
 const POLL_ALL: Duration = Duration::from_millis(250);
 /// Starts that are handed over at a time.
@@ -62,22 +67,21 @@ pub(crate) async fn forget(held: &OpenHub, run: u64, plan: &Plan) -> Result<(), 
     for launcher in 0..launchers {
         held.client.purge(LAUNCHER.id(format!("{run}-{launcher}"))?.instance()).await?;
     }
-    if plan.workload == Workload::Counter {
-        held.client.purge(counter(run)?.instance()).await?;
+    let counters = match plan.workload {
+        Workload::Counter => 1,
+        Workload::EntityCalls => CALLED_ENTITIES,
+        _ => 0,
+    };
+    for number in 0..counters {
+        held.client.purge(counter(run, number)?.instance()).await?;
     }
     Ok(())
 }
 
 async fn measure(held: &OpenHub, run: u64, plan: &Plan) -> Result<Figures, Error> {
     let before = Mark::of(held);
-    let seen = launch(held, run, plan).await?;
-    let seconds = match plan.workload {
-        Workload::Counter => counted(held, run, plan.n).await?,
-        _ => {
-            all_ended(held, run, plan.n, before.ended).await?;
-            completed(held, run, plan.n).await?
-        }
-    };
+    let mut counts = EventCounts::default();
+    let (seen, seconds) = counts.during(held, work(held, run, plan, before.ended)).await?;
     let after = Mark::of(held);
     let (events, orchestrations) = (plan.events(), plan.orchestrations());
     // Other processes take part in the work of a node.
@@ -93,6 +97,7 @@ async fn measure(held: &OpenHub, run: u64, plan: &Plan) -> Result<Figures, Error
         events,
         seconds,
         events_per_second: events as f64 / seconds,
+        events_per_second_peak: counts.peak(Duration::from_secs_f64(seconds / PEAK_PART)).filter(|_| is_whole),
         orchestrations_per_second: (orchestrations > 0).then(|| orchestrations as f64 / seconds),
         log_bytes_per_event: is_whole.then(|| (after.bytes - before.bytes) as f64 / events as f64),
         commits: is_whole.then(|| after.commits - before.commits),
@@ -100,6 +105,64 @@ async fn measure(held: &OpenHub, run: u64, plan: &Plan) -> Result<Figures, Error
         memory_bytes_peak: seen.memory_bytes_peak.map_or_else(memory_bytes_peak, Ok)?,
         latency_ms_p50: seen.latency_ms_p50,
     })
+}
+
+/// Launches a workload and waits for its end. Its own figures, and the seconds that it took; `ended` orchestrations had
+/// ended before it.
+async fn work(held: &OpenHub, run: u64, plan: &Plan, ended: u64) -> Result<(WorkloadFigures, f64), Error> {
+    let seen = launch(held, run, plan).await?;
+    let seconds = match plan.workload {
+        Workload::Counter => counted(held, run, plan.n).await?,
+        _ => {
+            all_ended(held, run, plan.instances(), ended).await?;
+            completed(held, run, plan.instances()).await?
+        }
+    };
+    Ok((seen, seconds))
+}
+
+/// Events of this process so far, at intervals.
+#[derive(Default)]
+struct EventCounts(Vec<EventCount>);
+
+#[derive(Clone, Copy)]
+struct EventCount {
+    at: Instant,
+    events: u64,
+}
+
+impl EventCounts {
+    /// Counts while `work` runs.
+    async fn during<T>(&mut self, held: &OpenHub, work: impl Future<Output = T>) -> T {
+        let mut work = std::pin::pin!(work);
+        loop {
+            let partitions = held.engine.stats().partitions;
+            let events = partitions.iter().map(|partition| partition.counts.events).sum();
+            self.0.push(EventCount { at: Instant::now(), events });
+            tokio::select! {
+                ended = &mut work => return ended,
+                () = tokio::time::sleep(POLL_EVENTS) => {}
+            }
+        }
+    }
+
+    /// The most events a second over at least `time`; `None` if the counts do not span it.
+    fn peak(&self, time: Duration) -> Option<f64> {
+        let mut from = 0;
+        let mut peak = None;
+        for last in &self.0 {
+            while self.0.get(from + 1).is_some_and(|next| last.at.saturating_duration_since(next.at) >= time) {
+                from += 1;
+            }
+            let first = self.0[from];
+            let elapsed = last.at.saturating_duration_since(first.at);
+            if elapsed >= time && !elapsed.is_zero() {
+                let rate = (last.events - first.events) as f64 / elapsed.as_secs_f64();
+                peak = Some(rate.max(peak.unwrap_or(0.0)));
+            }
+        }
+        peak
+    }
 }
 
 impl Mark {
@@ -161,18 +224,28 @@ async fn launch(held: &OpenHub, run: u64, plan: &Plan) -> Result<WorkloadFigures
     let mut seen = WorkloadFigures::default();
     match (plan.workload, plan.launch) {
         (Workload::HelloCities, Launch::Direct) => {
-            start_all(held, run, plan.n, || Ok(HELLO_CITIES.start(&())?)).await?
+            start_all(held, run, plan.n, |_| Ok(HELLO_CITIES.start(&())?)).await?
         }
         (Workload::HelloCities, Launch::Entities) => signal_launchers(held, run, plan.n).await?,
         (Workload::HelloCities, Launch::OneByOne) => seen.latency_ms_p50 = Some(one_by_one(held, run, plan.n).await?),
         (Workload::FanOutFanIn, _) => {
-            start_all(held, run, plan.n, || Ok(FAN_OUT_FAN_IN.start(&plan.each)?)).await?;
+            start_all(held, run, plan.n, |_| Ok(FAN_OUT_FAN_IN.start(&plan.each)?)).await?;
         }
-        (Workload::Periodic, _) => start_all(held, run, plan.n, || Ok(PERIODIC.start(&plan.each)?)).await?,
+        (Workload::SubOrchestrations, _) => {
+            start_all(held, run, plan.n, |_| Ok(SUB_ORCHESTRATIONS.start(&plan.each)?)).await?;
+        }
+        (Workload::EntityCalls, _) => {
+            let start = |number| {
+                let calls = CallPlan { run, entity: number % CALLED_ENTITIES, calls: plan.each };
+                Ok(ENTITY_CALLS.start(&calls)?)
+            };
+            start_all(held, run, plan.n, start).await?;
+        }
+        (Workload::Periodic, _) => start_all(held, run, plan.n, |_| Ok(PERIODIC.start(&plan.each)?)).await?,
         (Workload::Counter, _) => signal_counter(held, run, plan.n).await?,
         (Workload::Waiting, _) => {
             let before = started(held);
-            start_all(held, run, plan.n, || Ok(WAITING.start(&())?)).await?;
+            start_all(held, run, plan.n, |_| Ok(WAITING.start(&())?)).await?;
             all_started(held, run, plan.n, before).await?;
             seen.memory_bytes_peak = Some(memory_bytes_peak()?);
             raise_all(held, run, plan.n).await?;
@@ -181,13 +254,14 @@ async fn launch(held: &OpenHub, run: u64, plan: &Plan) -> Result<WorkloadFigures
     Ok(seen)
 }
 
-async fn start_all(held: &OpenHub, run: u64, n: u64, start: impl Fn() -> Result<Start, Error>) -> Result<(), Error> {
+/// Starts `n` orchestrations, each as `start` says for its number.
+async fn start_all(held: &OpenHub, run: u64, n: u64, start: impl Fn(u64) -> Result<Start, Error>) -> Result<(), Error> {
     let mut first = 0;
     while first < n {
         let end = n.min(first + STARTS_MAX);
         // Where a node may be lost in the middle of it, starts may be repeated.
         let reuse = if matches!(held.engine, Engine::Node(_)) { Reuse::Ignore } else { Reuse::IfEnded };
-        let start = |number| Ok(start()?.id(instance(run, number)?.as_str())?.reuse(reuse));
+        let start = |number| Ok(start(number)?.id(instance(run, number)?.as_str())?.reuse(reuse));
         let starts: Result<Vec<Start>, Error> = (first..end).map(start).collect();
         for started in held.client.start_many(starts?).await? {
             started?;
@@ -222,12 +296,8 @@ async fn one_by_one(held: &OpenHub, run: u64, n: u64) -> Result<f64, Error> {
     Ok(latencies[latencies.len() / 2].as_secs_f64() * 1e3)
 }
 
-fn counter(run: u64) -> Result<EntityId, Error> {
-    Ok(COUNTER.id(run.to_string())?)
-}
-
 async fn signal_counter(held: &OpenHub, run: u64, n: u64) -> Result<(), Error> {
-    let id = counter(run)?;
+    let id = counter(run, 0)?;
     let mut senders = JoinSet::new();
     for sender in 0..SENDERS.min(n) {
         let (client, id) = (held.client.clone(), id.clone());
@@ -267,7 +337,7 @@ async fn all_sent(mut senders: JoinSet<Result<(), narrows_durable::Error>>) -> R
 
 /// Waits until the counter has all of them. The seconds from its creation to its last operation.
 async fn counted(held: &OpenHub, run: u64, n: u64) -> Result<f64, Error> {
-    let id = counter(run)?;
+    let id = counter(run, 0)?;
     while held.client.state_of(COUNTER, &id).await? != Some(n) {
         tokio::time::sleep(POLL).await;
     }
@@ -317,5 +387,23 @@ impl Span {
     /// At least one microsecond, the clock's step.
     fn seconds(&self) -> f64 {
         self.last.saturating_sub(self.first).max(1) as f64 / 1e6
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const STEP: Duration = Duration::from_millis(100);
+
+    #[test]
+    fn the_peak_is_that_of_the_busiest_part() {
+        let begun = Instant::now();
+        let events = [0, 10, 110, 210, 220];
+        let counts = (0..).zip(events).map(|(step, events)| EventCount { at: begun + step * STEP, events });
+        let counts = EventCounts(counts.collect());
+        for (ms, expected) in [(100, Some(1_000.0)), (200, Some(1_000.0)), (400, Some(550.0)), (401, None)] {
+            assert_eq!(counts.peak(Duration::from_millis(ms)), expected, "over {ms} ms");
+        }
     }
 }

@@ -17,7 +17,10 @@ const FAILURES: &str = include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/../../
 fn settings_that_make_no_sense_are_refused() {
     let bench = Bench::new("");
     for (arguments, expected) in [
-        (&["once", "hello"][..], "expected hello-cities, fan-out-fan-in, counter, periodic or waiting"),
+        (
+            &["once", "hello"][..],
+            "expected hello-cities, fan-out-fan-in, sub-orchestrations, entity-calls, counter, periodic or waiting",
+        ),
         (&["once", "--n", "0"], "n is \"0\", expected 1 to 10000000"),
         (&["once", "--launch", "later"], "expected direct, entities or one-by-one"),
         (
@@ -75,7 +78,7 @@ fn the_table_has_the_figures_that_the_service_measured_beside_the_published_ones
     assert_eq!(output.status.code(), Some(0), "{said}");
     let outcome: Value = serde_json::from_slice(&output.stdout).unwrap();
     let rows = outcome["beside"].as_array().unwrap();
-    assert_eq!(rows.len(), 3, "{outcome:#}");
+    assert_eq!(rows.len(), 4, "{outcome:#}");
     let cells = |row: usize, what: &str| -> Vec<Option<f64>> {
         rows[row]["cells"].as_array().unwrap().iter().map(|cell| cell[what].as_f64()).collect()
     };

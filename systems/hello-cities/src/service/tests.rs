@@ -59,6 +59,8 @@ async fn every_workload_ends_with_the_events_that_the_engine_counted() {
             ("hello-cities?n=60&launch=entities", 600, 50),
             ("hello-cities?n=3&launch=one-by-one", 30, 0),
             ("fan-out-fan-in?n=3&each=20", 120, 0),
+            ("sub-orchestrations?n=6&each=3", 36, 0),
+            ("entity-calls?n=60&each=2", 240, 0),
             ("counter?n=70", 70, 0),
             ("periodic?n=4&each=2", 8, 0),
             ("waiting?n=30", 30, 0),
