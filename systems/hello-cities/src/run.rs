@@ -80,12 +80,13 @@ pub(crate) async fn forget(held: &OpenHub, run: u64, plan: &Plan) -> Result<(), 
 
 async fn measure(held: &OpenHub, run: u64, plan: &Plan) -> Result<Figures, Error> {
     let before = Mark::of(held);
-    let mut counts = EventCounts::default();
-    let (seen, seconds) = counts.during(held, work(held, run, plan, before.ended)).await?;
-    let after = Mark::of(held);
-    let (events, orchestrations) = (plan.events(), plan.orchestrations());
     // Other processes take part in the work of a node.
     let is_whole = matches!(held.engine, Engine::Alone(_));
+    let mut counts = EventCounts::default();
+    let work = work(held, run, plan, before.ended);
+    let (seen, seconds) = if is_whole { counts.during(held, work).await? } else { work.await? };
+    let after = Mark::of(held);
+    let (events, orchestrations) = (plan.events(), plan.orchestrations());
     let cpu_us = (after.cpu - before.cpu).as_secs_f64() * 1e6;
     Ok(Figures {
         workload: plan.workload.as_str(),
@@ -97,7 +98,7 @@ async fn measure(held: &OpenHub, run: u64, plan: &Plan) -> Result<Figures, Error
         events,
         seconds,
         events_per_second: events as f64 / seconds,
-        events_per_second_peak: counts.peak(Duration::from_secs_f64(seconds / PEAK_PART)).filter(|_| is_whole),
+        events_per_second_peak: counts.peak(Duration::from_secs_f64(seconds / PEAK_PART)),
         orchestrations_per_second: (orchestrations > 0).then(|| orchestrations as f64 / seconds),
         log_bytes_per_event: is_whole.then(|| (after.bytes - before.bytes) as f64 / events as f64),
         commits: is_whole.then(|| after.commits - before.commits),

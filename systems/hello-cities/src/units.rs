@@ -34,7 +34,7 @@ impl Quota {
     }
 }
 
-/// What was appended in the current second.
+/// Appends of the current second.
 #[derive(Debug, Default)]
 struct Window {
     begun: Option<Instant>,
