@@ -228,6 +228,7 @@ fn every_write_may_fail() {
                         let classic = ClassicStore::open(subject.database()).unwrap();
                         write_until_it_fails(Arc::new(classic), at, fault)
                     }
+                    Kind::Distant => write_until_it_fails(Arc::new(subject.open_distant().unwrap()), at, fault),
                     Kind::Postgres | Kind::PostgresEachStep => {
                         write_until_it_fails(Arc::new(subject.open_postgres().unwrap()), at, fault)
                     }

@@ -3,8 +3,11 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::Duration;
 
-use narrows_durable::store::{ClassicStore, FileStore, FileStoreOptions, MemoryStore, SharedStore, Store, StoreError};
+use narrows_durable::store::{
+    ClassicStore, DistantStore, FileStore, FileStoreOptions, MemoryStore, SharedStore, Store, StoreError,
+};
 use narrows_durable_servers::{NatsStore, NatsStoreOptions, PostgresStore, PostgresStoreOptions};
 
 use super::SHAPE;
@@ -15,6 +18,8 @@ pub(crate) enum Kind {
     Memory,
     Files,
     Classic,
+    /// The one before, at a distance.
+    Distant,
     Postgres,
     PostgresEachStep,
     Nats,
@@ -39,7 +44,7 @@ impl Stage {
 
     /// An empty store of each kind for which there is a server.
     pub(crate) fn all(&self) -> Vec<Subject<'_>> {
-        let local = [Kind::Memory, Kind::Files, Kind::Classic].into_iter();
+        let local = [Kind::Memory, Kind::Files, Kind::Classic, Kind::Distant].into_iter();
         local.map(|kind| self.subject(kind)).chain(self.shared()).collect()
     }
 
@@ -74,6 +79,7 @@ impl Subject<'_> {
             }
             Kind::Files => Arc::new(FileStore::open(self.folder.path(), small_segments())?),
             Kind::Classic => Arc::new(ClassicStore::open(self.database())?),
+            Kind::Distant => Arc::new(self.open_distant()?),
             Kind::Postgres | Kind::PostgresEachStep => Arc::new(self.open_postgres()?),
             Kind::Nats => Arc::new(self.open_nats()?),
         })
@@ -98,6 +104,11 @@ impl Subject<'_> {
             Kind::Nats => Arc::new(self.open_nats().unwrap()),
             kind => panic!("{kind:?} is not shared"),
         }
+    }
+
+    pub(crate) fn open_distant(&self) -> Result<DistantStore<ClassicStore>, StoreError> {
+        let classic = ClassicStore::open(self.database())?;
+        Ok(DistantStore::new(Arc::new(classic), Duration::from_micros(10)))
     }
 
     pub(crate) fn open_postgres(&self) -> Result<PostgresStore, StoreError> {
