@@ -236,11 +236,7 @@ async fn launch(held: &OpenHub, run: u64, plan: &Plan) -> Result<WorkloadFigures
             start_all(held, run, plan.n, |_| Ok(SUB_ORCHESTRATIONS.start(&plan.each)?)).await?;
         }
         (Workload::EntityCalls, _) => {
-            let start = |number| {
-                let calls = CallPlan { run, entity: number % CALLED_ENTITIES, calls: plan.each };
-                Ok(ENTITY_CALLS.start(&calls)?)
-            };
-            start_all(held, run, plan.n, start).await?;
+            start_all(held, run, plan.n, |number| entity_calls(run, number, plan.each)).await?;
         }
         (Workload::Periodic, _) => start_all(held, run, plan.n, |_| Ok(PERIODIC.start(&plan.each)?)).await?,
         (Workload::Counter, _) => signal_counter(held, run, plan.n).await?,
@@ -270,6 +266,12 @@ async fn start_all(held: &OpenHub, run: u64, n: u64, start: impl Fn(u64) -> Resu
         first = end;
     }
     Ok(())
+}
+
+/// Start of an orchestration that calls operations of an entity.
+fn entity_calls(run: u64, number: u64, calls: u64) -> Result<Start, Error> {
+    let plan = CallPlan { run, entity: number % CALLED_ENTITIES, calls };
+    Ok(ENTITY_CALLS.start(&plan)?)
 }
 
 /// Signals all launchers at the same time.
@@ -401,7 +403,7 @@ mod tests {
     fn the_peak_is_that_of_the_busiest_part() {
         let begun = Instant::now();
         let events = [0, 10, 110, 210, 220];
-        let counts = (0..).zip(events).map(|(step, events)| EventCount { at: begun + step * STEP, events });
+        let counts = (0_u32..).zip(events).map(|(step, events)| EventCount { at: begun + step * STEP, events });
         let counts = EventCounts(counts.collect());
         for (ms, expected) in [(100, Some(1_000.0)), (200, Some(1_000.0)), (400, Some(550.0)), (401, None)] {
             assert_eq!(counts.peak(Duration::from_millis(ms)), expected, "over {ms} ms");
