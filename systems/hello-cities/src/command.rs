@@ -52,8 +52,8 @@ struct HubSettings {
     /// commit of many steps one, and with a transaction for each step one for each
     #[arg(long, value_name = "MS", default_value_t = 0, value_parser = clap::value_parser!(u64).range(0..=10_000))]
     store_delay_ms: u64,
-    /// Throughput units of the log of a hub in one process, each of 1 MB and 1,000 appends in a second; beyond them, the log
-    /// is busy and asks for a wait of 4 s. 0 is no quota
+    /// Throughput units of the log of a hub in one process, each of 1 MB and 1,000 appends in a second; beyond them, the
+    /// log is busy and requests a wait of 4 s. 0 is no quota
     #[arg(long, value_name = "N", default_value_t = 0, value_parser = clap::value_parser!(u16).range(0..=40))]
     throughput_units: u16,
     /// Partitions of the hub, 1 to 64 [default: one per processor]

@@ -83,8 +83,8 @@ impl Workload {
     }
 
     /// Events of one unit with `each` activities, calls or timers, as the published comparison counts: an activity,
-    /// sub-orchestration or operation called and completed is 2, a signal 1, an event from outside 1, an expired timer 1.
-    /// Those that launchers cost do not count.
+    /// sub-orchestration or operation called and completed is 2, a signal 1, an event from outside 1, an expired timer
+    /// 1. Those that launchers cost do not count.
     #[must_use]
     pub fn events(self, each: u64) -> u64 {
         match self {

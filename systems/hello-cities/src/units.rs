@@ -1,8 +1,8 @@
 //! Throughput units of a log, as Event Hubs sells them: for each unit, 1 MB and 1,000 appends in a second.
 //!
-//! Beyond that the service is busy: it refuses an append and tells its sender to wait 4 s. Microsoft documents the units in
-//! “How exactly does Event Hubs throttling work?”, and the wait is part of the error's text (code 50002). A unit also limits
-//! reads, to 2 MB in a second, but nothing reads a log while its hub is open.
+//! Beyond that the service is busy: it refuses an append and tells its sender to wait 4 s. Microsoft documents the units
+//! in “How exactly does Event Hubs throttling work?”, and the wait is part of the error's text (code 50002). A unit also
+//! limits reads, to 2 MB in a second, but nothing reads a log while its hub is open.
 //!
 //! Each attempt is a span under the request that runs the workload, as of a call over HTTP.
 

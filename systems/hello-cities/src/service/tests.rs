@@ -124,8 +124,8 @@ async fn a_folder_with_orchestrations_is_refused() {
     assert_eq!(once(&wrong, &plan).await.unwrap_err().to_string(), "sample is \"1.5\", expected 0 to 1");
 }
 
-/// All commits of a hub with one partition wait one after the other, each for a round trip; those of the last steps may be
-/// under way when these have ended.
+/// All commits of a hub with one partition wait one after the other, each for a round trip; those of the last steps may
+/// be under way when these have ended.
 #[tokio::test]
 async fn each_commit_waits_for_a_store_at_a_distance() {
     let plan = Plan::new(Workload::HelloCities, Some(20), None, None).unwrap();
