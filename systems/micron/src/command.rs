@@ -7,7 +7,7 @@ use narrows_system::{BoundService, CommandOutcome, Port, milliseconds};
 
 use crate::{Config, Error, MovedSession, Node, Queries, open};
 
-/// Owners with their items, and transfers between items, over MariaDB
+/// Owners, their items, and transfers between items, over MariaDB
 #[derive(Debug, clap::Args)]
 pub struct Command {
     #[command(subcommand)]
@@ -16,7 +16,7 @@ pub struct Command {
 
 #[derive(Debug, clap::Subcommand)]
 enum Service {
-    /// Lists owners with their items, and transfers between items
+    /// Reads owners and their items, renames items, and transfers between them
     Instance(Instance),
 }
 
@@ -51,9 +51,6 @@ struct Instance {
     /// Pages in the cache; 0 is no cache
     #[arg(long, value_name = "N", default_value_t = 0)]
     cache_entries: usize,
-    /// Milliseconds that each request takes without work, in place of a platform
-    #[arg(long, value_name = "MS", default_value = "0", value_parser = milliseconds)]
-    platform_delay_ms: Duration,
     /// Milliseconds that pass before each statement, in place of a network to the database
     #[arg(long, value_name = "MS", default_value = "0", value_parser = milliseconds)]
     network_delay_ms: Duration,
@@ -87,7 +84,6 @@ impl Instance {
             connection_wait: self.connection_wait_ms,
             cache_ttl: self.cache_ttl_ms,
             cache_entries_max: self.cache_entries,
-            platform_delay: self.platform_delay_ms,
             network_delay: self.network_delay_ms,
         }
     }

@@ -16,8 +16,9 @@ use crate::cache::Cache;
 use crate::database::{Failure, Lease, Pool, Statement};
 use crate::meters::Meters;
 
-/// Owners on one page, at most.
+/// Rows on one page, at most.
 pub(crate) const PAGE_MAX: u32 = 100;
+const SIZE_DEFAULT: u32 = 10;
 
 const OWNERS: Statement = Statement {
     text: "SELECT id, name, region FROM owners WHERE id BETWEEN ? AND ? ORDER BY id",
@@ -57,7 +58,7 @@ impl FromStr for Queries {
     }
 }
 
-/// A page of owners by their numbers: the first page holds owners 1 to `size`.
+/// A page of a list. Of owners, the first page holds those with the numbers 1 to `size`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) struct Page {
     /// From 1.
@@ -67,15 +68,25 @@ pub(crate) struct Page {
 }
 
 impl Page {
+    /// The page, counted from 1, of ten rows unless it says otherwise; `None` for page 0 and for a size out of range.
+    pub(crate) fn new(number: Option<u32>, size: Option<u32>) -> Option<Self> {
+        let page = Self { number: number.unwrap_or(1), size: size.unwrap_or(SIZE_DEFAULT) };
+        (page.number > 0 && (1..=PAGE_MAX).contains(&page.size)).then_some(page)
+    }
+
+    /// Number of rows before it.
+    pub(crate) fn offset(self) -> u64 {
+        (u64::from(self.number) - 1) * u64::from(self.size)
+    }
+
     /// The numbers of its first and its last owner.
     fn bounds(self) -> (u64, u64) {
-        let (number, size) = (u64::from(self.number), u64::from(self.size));
-        ((number - 1) * size + 1, number * size)
+        (self.offset() + 1, self.offset() + u64::from(self.size))
     }
 }
 
 #[derive(Debug, PartialEq, Eq, Serialize)]
-pub(crate) struct Owner {
+struct Owner {
     id: u32,
     name: String,
     region: String,
@@ -83,10 +94,10 @@ pub(crate) struct Owner {
 }
 
 #[derive(Debug, PartialEq, Eq, Serialize)]
-struct Item {
-    id: u32,
-    name: String,
-    quantity: i64,
+pub(crate) struct Item {
+    pub(crate) id: u32,
+    pub(crate) name: String,
+    pub(crate) quantity: i64,
 }
 
 /// A page and its content.
@@ -134,11 +145,15 @@ async fn n_plus_one(cx: &Context, database: &mut Lease<'_>, page: Page) -> Resul
     let found: Vec<(u32, String, String)> = database.rows(cx, OWNERS, page.bounds()).await?;
     let mut owners = Vec::with_capacity(found.len());
     for (id, name, region) in found {
-        let items: Vec<(u32, String, i64)> = database.rows(cx, ITEMS, (id,)).await?;
-        let items = items.into_iter().map(|(id, name, quantity)| Item { id, name, quantity }).collect();
-        owners.push(Owner { id, name, region, items });
+        owners.push(Owner { id, name, region, items: items_of(cx, database, id).await? });
     }
     Ok(owners)
+}
+
+/// All items of an owner, in one query.
+pub(crate) async fn items_of(cx: &Context, database: &mut Lease<'_>, owner: u32) -> Result<Vec<Item>, Failure> {
+    let rows: Vec<(u32, String, i64)> = database.rows(cx, ITEMS, (owner,)).await?;
+    Ok(rows.into_iter().map(|(id, name, quantity)| Item { id, name, quantity }).collect())
 }
 
 async fn joined(cx: &Context, database: &mut Lease<'_>, page: Page) -> Result<Vec<Owner>, Failure> {
@@ -187,6 +202,13 @@ mod tests {
         {
             assert_eq!(Page { number, size }.bounds(), bounds);
         }
+    }
+
+    #[test]
+    fn pages_count_from_one_and_have_a_largest_size() {
+        let page = |number, size| Page::new(number, size).map(|page| (page.number, page.size));
+        assert_eq!((page(None, None), page(Some(2), Some(100))), (Some((1, 10)), Some((2, 100))));
+        assert_eq!([page(Some(0), None), page(None, Some(0)), page(None, Some(101))], [None; 3]);
     }
 
     #[test]

@@ -1,49 +1,41 @@
-//! The service as a whole: its settings, its routes, and the response to each failure.
+//! The service as a whole: its settings, its routes, and the state that they share.
 
 use std::sync::Arc;
 use std::time::Duration;
 
-use axum::body::Body;
-use axum::extract::rejection::{JsonRejection, QueryRejection};
-use axum::extract::{DefaultBodyLimit, Query, State};
-use axum::http::{Response, StatusCode};
-use axum::routing::{MethodRouter, get, post};
-use axum::{Extension, Json, Router, middleware};
-use opentelemetry::Context;
-use opentelemetry::trace::Tracer as _;
-use opentelemetry_sdk::trace::SdkTracer;
-use serde::Deserialize;
-use serde_json::json;
+use axum::extract::DefaultBodyLimit;
+use axum::routing::{MethodRouter, get, post, put};
+use axum::{Router, middleware};
 
 use crate::cache::Cache;
-use crate::database::{Failure, Node, Pool, PoolConfig};
+use crate::database::{Node, Pool, PoolConfig};
 use crate::ledger::Ledger;
 use crate::meters::Meters;
-use crate::owners::{Owners, PAGE_MAX, Page};
+use crate::owners::Owners;
 use crate::retry::{RETRIES_MAX, Retries};
 use crate::session::{MovedSession, Sessions, keep};
-use crate::transfer::{AMOUNT_MAX, NotDone, Transfer, Transfers};
-use crate::{Error, Queries, Service, proof};
+use crate::transaction::Writes;
+use crate::{Error, Queries, Service, routes};
 use narrows_serving::Telemetry;
-use narrows_serving::problem::{Problem, encoded, with_status};
-use narrows_serving::server_span::{Route, Trace, trace};
+use narrows_serving::server_span::{Route, trace};
 
 const OWNERS: &str = "/owners";
+const OWNER: &str = "/owners/{id}";
+const ITEMS: &str = "/items";
+const ITEM: &str = "/items/{id}";
+const SEARCH: &str = "/search";
 const TRANSFERS: &str = "/transfers";
 const LEDGER: &str = "/ledger";
-/// The largest body of a request: a transfer has less than 100 bytes.
+/// The largest body of a request: a name of 64 characters, each escaped, has less than 1,000 bytes.
 const BODY_BYTES_MAX: usize = 4_096;
-const PAGE_SIZE_DEFAULT: u32 = 10;
 const NODES_MAX: usize = 100;
 const INSTANCES_MAX: usize = 1_000;
 const CONNECTIONS_MAX: usize = 1_000;
 const CACHED_MAX: usize = 1_000_000;
 /// How long the ledger waits for its one connection to a node.
 const LEDGER_WAIT: Duration = Duration::from_secs(10);
-/// When to come again after the database was not to be had.
-const RETRY_AFTER: Duration = Duration::from_secs(1);
 
-/// The database, how it is used, and the further time of a request.
+/// The database and how it is used.
 #[derive(Debug, Clone)]
 pub struct Config {
     /// The nodes of the database, 1 to 100.
@@ -64,8 +56,6 @@ pub struct Config {
     pub cache_ttl: Duration,
     /// Pages in the cache, at most 1,000,000; with none, each request queries the database.
     pub cache_entries_max: usize,
-    /// Time that passes in each request without work: the platform's network.
-    pub platform_delay: Duration,
     /// Time that passes before each statement: the network to the database.
     pub network_delay: Duration,
 }
@@ -99,15 +89,14 @@ pub async fn open(port: u16, config: Config) -> Result<Service, Error> {
     Ok(Service::bind(port, router(config, &telemetry)?, telemetry).await?)
 }
 
-struct Micron {
-    pool: Pool,
+/// State that all requests share.
+pub(crate) struct Micron {
+    pub(crate) pool: Pool,
     /// One connection to each node, for the ledger.
-    nodes: Vec<Pool>,
-    owners: Owners,
-    transfers: Transfers,
-    ledger: Ledger,
-    platform_delay: Duration,
-    tracer: SdkTracer,
+    pub(crate) nodes: Vec<Pool>,
+    pub(crate) owners: Owners,
+    pub(crate) writes: Writes,
+    pub(crate) ledger: Ledger,
 }
 
 fn router(config: Config, telemetry: &Telemetry) -> Result<Router, Error> {
@@ -121,9 +110,13 @@ fn router(config: Config, telemetry: &Telemetry) -> Result<Router, Error> {
             .route_layer(middleware::from_fn_with_state(route, trace))
     };
     let router = Router::new()
-        .route(OWNERS, traced(OWNERS, get(list)))
-        .route(TRANSFERS, traced(TRANSFERS, post(transfer)))
-        .route(LEDGER, traced(LEDGER, get(prove)))
+        .route(OWNERS, traced(OWNERS, get(routes::owners)))
+        .route(OWNER, traced(OWNER, get(routes::owner)))
+        .route(ITEMS, traced(ITEMS, get(routes::items)))
+        .route(ITEM, traced(ITEM, put(routes::rename)))
+        .route(SEARCH, traced(SEARCH, get(routes::search)))
+        .route(TRANSFERS, traced(TRANSFERS, post(routes::transfer)))
+        .route(LEDGER, traced(LEDGER, get(routes::ledger)))
         .layer(DefaultBodyLimit::max(BODY_BYTES_MAX));
     Ok(router.with_state(Arc::new(Micron::new(config, meters, telemetry))))
 }
@@ -147,114 +140,10 @@ impl Micron {
                 meters.clone(),
                 telemetry.tracer(),
             ),
-            transfers: Transfers { retries: Retries { max: config.retries_max }, meters },
+            writes: Writes { retries: Retries { max: config.retries_max }, meters },
             ledger: Ledger::new(),
-            platform_delay: config.platform_delay,
-            tracer: telemetry.tracer(),
         }
     }
-
-    async fn pass_the_platform(&self, cx: &Context) {
-        if !self.platform_delay.is_zero() {
-            // It ends when it is dropped.
-            let _span = self.tracer.build_with_context(self.tracer.span_builder("platform"), cx);
-            tokio::time::sleep(self.platform_delay).await;
-        }
-    }
-}
-
-#[derive(Debug, Deserialize)]
-struct Params {
-    page: Option<u32>,
-    size: Option<u32>,
-}
-
-async fn list(
-    State(micron): State<Arc<Micron>>,
-    Extension(Trace(cx)): Extension<Trace>,
-    params: Result<Query<Params>, QueryRejection>,
-) -> Response<Body> {
-    let page = match params {
-        Ok(Query(params)) => Page { number: params.page.unwrap_or(1), size: params.size.unwrap_or(PAGE_SIZE_DEFAULT) },
-        Err(rejection) => return bad_request(&rejection.body_text()),
-    };
-    if page.number == 0 || !(1..=PAGE_MAX).contains(&page.size) {
-        return bad_request(&format!("page counts from 1, and size is from 1 to {PAGE_MAX}"));
-    }
-    micron.pass_the_platform(&cx).await;
-    match micron.owners.page(&cx, &micron.pool, page).await {
-        Ok(body) => encoded(StatusCode::OK, body),
-        Err(failure) => failed(&failure, failure.reason(), &failure.to_string()).into_response(),
-    }
-}
-
-async fn transfer(
-    State(micron): State<Arc<Micron>>,
-    Extension(Trace(cx)): Extension<Trace>,
-    body: Result<Json<Transfer>, JsonRejection>,
-) -> Response<Body> {
-    let transfer = match body {
-        Ok(Json(transfer)) => transfer,
-        Err(rejection) => return bad_request(&rejection.body_text()),
-    };
-    if transfer.from == transfer.to || !(1..=AMOUNT_MAX).contains(&transfer.amount) {
-        return bad_request(&format!("from and to are different items, and amount is from 1 to {AMOUNT_MAX}"));
-    }
-    micron.pass_the_platform(&cx).await;
-    match micron.transfers.transfer(&cx, &micron.pool, &micron.ledger, transfer).await {
-        Ok(done) => with_status(StatusCode::CREATED, &done),
-        Err(not_done) => problem_of(&not_done).into_response(),
-    }
-}
-
-async fn prove(State(micron): State<Arc<Micron>>, Extension(Trace(cx)): Extension<Trace>) -> Response<Body> {
-    let claim = micron.ledger.claim();
-    let mut nodes = Vec::with_capacity(micron.nodes.len());
-    for pool in &micron.nodes {
-        nodes.push(proof::of_node(&cx, pool, &claim).await);
-    }
-    let status = if nodes.iter().any(|node| node.matches == Some(false)) {
-        StatusCode::INTERNAL_SERVER_ERROR
-    } else if nodes.iter().any(|node| node.matches.is_none()) {
-        StatusCode::SERVICE_UNAVAILABLE
-    } else {
-        StatusCode::OK
-    };
-    let body = json!({
-        "instance": format!("{:016x}", claim.instance),
-        "acknowledged": claim.acknowledged,
-        "unknown": claim.excepted.len() as u64 + claim.left_out,
-        "nodes": nodes,
-        "matches": status == StatusCode::OK,
-    });
-    with_status(status, &body)
-}
-
-fn bad_request(detail: &str) -> Response<Body> {
-    Problem::new(StatusCode::BAD_REQUEST, detail).into_response()
-}
-
-fn problem_of(not_done: &NotDone) -> Problem {
-    let detail = not_done.to_string();
-    match not_done {
-        NotDone::NoItem(item) => Problem::new(StatusCode::NOT_FOUND, &detail).with("item", json!(item)),
-        NotDone::TooFew { item, .. } => Problem::new(StatusCode::CONFLICT, &detail).with("item", json!(item)),
-        NotDone::Failed { failure, retries } => {
-            failed(failure, failure.reason(), &detail).with("retries", json!(retries))
-        }
-        NotDone::Unknown(failure) => failed(failure, "unknown", &detail),
-    }
-}
-
-/// 503 when the database or a connection is not to be had, else 500; the reason is named.
-fn failed(failure: &Failure, reason: &str, detail: &str) -> Problem {
-    let problem = match failure {
-        Failure::Unavailable { .. } | Failure::PoolTimeout => {
-            Problem::new(StatusCode::SERVICE_UNAVAILABLE, detail).with_retry_after(RETRY_AFTER)
-        }
-        _ => Problem::new(StatusCode::INTERNAL_SERVER_ERROR, detail),
-    };
-    problem.with("reason", json!(reason))
 }
 
 #[cfg(test)]
@@ -265,7 +154,7 @@ mod tests {
     use narrows_serving::client::Client;
     use opentelemetry::trace::SpanKind;
     use opentelemetry_sdk::trace::{InMemorySpanExporter, SdkTracerProvider, SpanData};
-    use serde_json::Value;
+    use serde_json::{Value, json};
     use tokio::net::TcpListener;
 
     use super::*;
@@ -285,7 +174,6 @@ mod tests {
             connection_wait: Duration::from_secs(5),
             cache_ttl: Duration::ZERO,
             cache_entries_max: 10,
-            platform_delay: Duration::from_millis(1),
             network_delay: Duration::from_millis(1),
         }
     }

@@ -6,15 +6,11 @@
 //! that any update that were lost would show in the ledger.
 
 use opentelemetry::Context;
-use opentelemetry::trace::TraceContextExt as _;
 use serde::{Deserialize, Serialize};
-use tokio::time::sleep;
 
-use crate::database::{Failure, Lease, Pool, Statement};
+use crate::database::{Lease, Pool, Statement};
 use crate::ledger::{Entry, Ledger};
-use crate::meters::Meters;
-use crate::retry::Retries;
-use crate::session::random;
+use crate::transaction::{NotDone, Writes, end};
 
 /// The largest amount of one transfer.
 pub(crate) const AMOUNT_MAX: u32 = 1_000;
@@ -54,64 +50,30 @@ pub(crate) struct TransferResult {
     retries: u32,
 }
 
-/// Why nothing was transferred or, with [`NotDone::Unknown`], why nobody knows.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub(crate) enum NotDone {
-    #[error("there is no item {0}")]
-    NoItem(u32),
-    #[error("item {item} has {quantity} left")]
-    TooFew { item: u32, quantity: i64 },
-    #[error("{failure}")]
-    Failed { failure: Failure, retries: u32 },
-    /// The database did not say what became of the commit.
-    #[error("it is not known whether it was done: {0}")]
-    Unknown(Failure),
-}
-
-impl From<Failure> for NotDone {
-    fn from(failure: Failure) -> Self {
-        Self::Failed { failure, retries: 0 }
-    }
-}
-
-/// Does transfers.
-pub(crate) struct Transfers {
-    pub(crate) retries: Retries,
-    pub(crate) meters: Meters,
-}
-
-impl Transfers {
-    /// Does it in one transaction, which is begun again as often as the setting allows.
-    pub(crate) async fn transfer(
-        &self,
-        cx: &Context,
-        pool: &Pool,
-        ledger: &Ledger,
-        transfer: Transfer,
-    ) -> Result<TransferResult, NotDone> {
-        let mut entry = ledger.enter();
-        let mut retries = 0;
-        loop {
-            match attempt(cx, pool, &mut entry, transfer).await {
-                Ok((from_quantity, to_quantity)) => {
-                    let transfer_id = entry.id();
-                    entry.acknowledge(transfer.amount);
-                    return Ok(TransferResult { transfer: transfer_id, from_quantity, to_quantity, retries });
-                }
-                Err(NotDone::Failed { failure, .. }) => {
-                    let pause = failure.is_transient().then(|| self.retries.pause(retries, random())).flatten();
-                    let Some(pause) = pause else { return Err(NotDone::Failed { failure, retries }) };
-                    self.meters.retried(failure.error_type());
-                    cx.span().add_event("transaction.retry", vec![]);
-                    sleep(pause).await;
-                    retries += 1;
-                }
-                Err(NotDone::Unknown(failure)) => {
-                    entry.forsake();
-                    return Err(NotDone::Unknown(failure));
-                }
-                Err(refused) => return Err(refused),
+/// Transfers an amount, with as many retries as the setting allows.
+pub(crate) async fn transfer(
+    cx: &Context,
+    pool: &Pool,
+    writes: &Writes,
+    ledger: &Ledger,
+    transfer: Transfer,
+) -> Result<TransferResult, NotDone> {
+    let mut entry = ledger.enter();
+    let mut attempts = writes.attempts();
+    loop {
+        match attempt(cx, pool, &mut entry, transfer).await {
+            Ok((from_quantity, to_quantity)) => {
+                let transfer_id = entry.id();
+                entry.acknowledge(transfer.amount);
+                let retries = attempts.retries;
+                return Ok(TransferResult { transfer: transfer_id, from_quantity, to_quantity, retries });
             }
+            Err(NotDone::Failed { failure, .. }) => attempts.pause(cx, failure).await?,
+            Err(NotDone::Unknown(failure)) => {
+                entry.forsake();
+                return Err(NotDone::Unknown(failure));
+            }
+            Err(refused) => return Err(refused),
         }
     }
 }
@@ -120,28 +82,15 @@ impl Transfers {
 async fn attempt(cx: &Context, pool: &Pool, entry: &mut Entry<'_>, transfer: Transfer) -> Result<(i64, i64), NotDone> {
     let mut database = pool.take().await?;
     database.begin(cx).await?;
-    let changed = match change(cx, &mut database, entry, transfer).await {
-        Ok(changed) => changed,
-        Err(error) => return Err(undone(cx, database, error).await),
-    };
-    entry.committing();
-    match database.commit(cx).await {
-        Ok(()) => Ok(changed),
-        Err(failure) if failure.is_transient() => {
-            entry.not_committing();
-            Err(undone(cx, database, failure.into()).await)
-        }
-        Err(failure) => Err(NotDone::Unknown(failure)),
+    let changed = change(cx, &mut database, entry, transfer).await;
+    if changed.is_ok() {
+        entry.committing();
     }
-}
-
-/// Undoes the transaction where the connection still takes statements; if that fails, the connection is closed, which
-/// undoes it too.
-async fn undone(cx: &Context, mut database: Lease<'_>, error: NotDone) -> NotDone {
-    if !matches!(&error, NotDone::Failed { failure, .. } if !failure.spares_the_connection()) {
-        let _ = database.roll_back(cx).await;
+    let ended = end(cx, database, changed).await;
+    if !matches!(ended, Ok(_) | Err(NotDone::Unknown(_))) {
+        entry.not_committing();
     }
-    error
+    ended
 }
 
 async fn change(

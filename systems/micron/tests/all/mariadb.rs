@@ -7,6 +7,7 @@ use crate::server::{Instance, Mariadb};
 use axum::body::Bytes;
 use axum::http::Request;
 use axum::http::header::CONTENT_TYPE;
+use axum::http::request::Builder;
 use narrows_micron::Queries;
 use narrows_serving::client::Client;
 use serde_json::{Value, json};
@@ -21,6 +22,8 @@ const LONG: Duration = Duration::from_secs(3_600);
 async fn over_a_real_server() {
     let Some(mut server) = Mariadb::start().await else { return };
     both_ways_give_the_same_page(&server).await;
+    keys_and_names_find_their_rows(&server).await;
+    a_rename_counts_at_its_owner(&server).await;
     a_kept_page_is_older_than_what_was_written(&server).await;
     what_cannot_be_done_is_reported(&server).await;
     opposite_transfers_deadlock_unless_they_are_begun_again(&server).await;
@@ -37,8 +40,12 @@ async fn get(url: &str) -> (u16, Value) {
 }
 
 async fn transfer(client: &Client, instance: &Instance, body: Value) -> (u16, Value) {
-    let request = Request::post(instance.url("/transfers")).header(CONTENT_TYPE, "application/json");
-    let response = client.send(request.body(body.to_string().into()).unwrap()).await.unwrap();
+    write(client, Request::post(instance.url("/transfers")), body).await
+}
+
+async fn write(client: &Client, request: Builder, body: Value) -> (u16, Value) {
+    let request = request.header(CONTENT_TYPE, "application/json").body(body.to_string().into()).unwrap();
+    let response = client.send(request).await.unwrap();
     (response.status().as_u16(), serde_json::from_slice(response.body()).unwrap())
 }
 
@@ -59,6 +66,38 @@ async fn both_ways_give_the_same_page(server: &Mariadb) {
     assert_eq!(counts, [(4, 10), (5, 10), (6, 10)]);
     let item = json!({ "id": 31, "name": "item-000031", "quantity": 1_000_000 });
     assert_eq!(owners[0]["items"][0], item);
+}
+
+/// Numbers of the rows in a list of a response.
+fn ids(response: &Value, list: &str) -> Vec<u64> {
+    response[list].as_array().unwrap().iter().map(|row| row["id"].as_u64().unwrap()).collect()
+}
+
+async fn keys_and_names_find_their_rows(server: &Mariadb) {
+    let instance = Instance::start(&server.url(), Queries::Joined, 0, Duration::ZERO).await;
+    let (_, owner) = get(&instance.url("/owners/7")).await;
+    assert_eq!((&owner["name"], &owner["region"]), (&json!("owner-00007"), &json!("west")));
+    assert_eq!(ids(&owner, "items"), (61..=70).collect::<Vec<_>>());
+    let (_, first) = get(&instance.url("/items?kind=kind-1&region=north&size=2")).await;
+    assert_eq!((ids(&first, "items"), &first["items"][0]["owner"]["name"]), (vec![37, 74], &json!("owner-00004")));
+    let (_, second) = get(&instance.url("/items?kind=kind-1&region=north&size=2&page=2")).await;
+    assert_eq!(ids(&second, "items")[0], 111);
+    let (_, found) = get(&instance.url("/search?name=owner-0012")).await;
+    assert_eq!(ids(&found, "owners"), (120..=129).collect::<Vec<_>>());
+    let (_, found) = get(&instance.url("/search?name=%25-00120")).await;
+    assert_eq!(ids(&found, "owners"), Vec::<u64>::new());
+}
+
+async fn a_rename_counts_at_its_owner(server: &Mariadb) {
+    let instance = Instance::start(&server.url(), Queries::Joined, 0, Duration::ZERO).await;
+    let client = client();
+    let rename = async |item: u32, name: &str| {
+        write(&client, Request::put(instance.url(&format!("/items/{item}"))), json!({ "name": name })).await
+    };
+    assert_eq!(rename(75, "bolt").await, (200, json!({ "id": 75, "owner": 8, "retries": 0 })));
+    let (_, owner) = get(&instance.url("/owners/8")).await;
+    assert_eq!((&owner["revision"], &owner["items"][4]["name"]), (&json!(1), &json!("bolt")));
+    assert_eq!((rename(999_999, "bolt").await.0, rename(75, "").await.0), (404, 400));
 }
 
 async fn a_kept_page_is_older_than_what_was_written(server: &Mariadb) {
@@ -91,9 +130,10 @@ async fn what_cannot_be_done_is_reported(server: &Mariadb) {
         let (found, problem) = transfer(&client, &instance, body.clone()).await;
         assert_eq!((found, &problem["status"]), (status, &json!(status)), "{body}");
     }
-    for path in ["/owners?page=0", "/owners?size=0", "/owners?size=101", "/owners?page=x"] {
+    for path in ["/owners?page=0", "/owners?size=101", "/owners?page=x", "/owners/x", "/items?kind=a", "/search"] {
         assert_eq!(get(&instance.url(path)).await.0, 400, "{path}");
     }
+    assert_eq!(get(&instance.url("/owners/4001")).await.0, 404);
     assert_proven(&instance, 0).await;
     let nobody = Instance::start("mysql://root@127.0.0.1:1/micron", Queries::Joined, 5, Duration::ZERO).await;
     let (status, problem) = get(&nobody.url("/owners")).await;

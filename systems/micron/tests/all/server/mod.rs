@@ -130,7 +130,6 @@ impl Instance {
             connection_wait: Duration::from_secs(20),
             cache_ttl,
             cache_entries_max: 100,
-            platform_delay: Duration::ZERO,
             network_delay: Duration::ZERO,
         };
         let service = open(0, config).await.unwrap();
