@@ -78,7 +78,7 @@ pub enum Subject {
     Finding(FindingKind),
     /// Bounds of a figure of the variant, both included.
     Figure {
-        /// Word of its measure, or its metric.
+        /// See [`figure_name`].
         name: String,
         /// The variant whose value is the base of the ratio that is bounded; `None` where the value itself is.
         to: Option<String>,
@@ -97,6 +97,9 @@ pub struct PublishedFigure {
     /// The metric, of [`Measure::Metric`].
     #[serde(default)]
     pub metric: Option<String>,
+    /// The part that it is about; `None` for the whole.
+    #[serde(default)]
+    pub part: Option<Part>,
     /// Variant and value, in the measure's unit.
     pub values: Vec<(String, f64)>,
     /// Variants whose measured value was made to come out as published, and what was chosen so that it does: parameters of
@@ -106,11 +109,34 @@ pub struct PublishedFigure {
     /// Variants whose measured value follows by arithmetic from another published fact, and that fact.
     #[serde(default)]
     pub given: Vec<(String, String)>,
-    /// Name of the figure that this one has in another unit: a measure's word, or a metric.
+    /// [Name](figure_name) of the figure that this one has in another unit.
     #[serde(default)]
     pub restates: Option<String>,
     /// Notes that a comparison needs, such as why the measured value differs; may be empty.
     pub remark: String,
+}
+
+/// Part of an experiment that a figure is about.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Part {
+    /// A service.
+    Service(String),
+    /// A scenario of the load.
+    Scenario(String),
+}
+
+impl Part {
+    /// Name of the service or the scenario.
+    pub fn name(&self) -> &str {
+        let (Part::Service(name) | Part::Scenario(name)) = self;
+        name
+    }
+}
+
+/// Name of a figure in files: the word of its measure, or its metric, after the part that it is about: `writes: mean`.
+pub fn figure_name(word: &str, part: Option<&str>) -> String {
+    part.map_or_else(|| word.to_owned(), |part| format!("{part}: {word}"))
 }
 
 /// Names in a text of [`PublishedFigure::fitted`], one by one: commas separate names of parameters and other words.
@@ -152,10 +178,14 @@ pub enum Measure {
     P95,
     /// Its 99 %, nanoseconds.
     P99,
-    /// CPU of all services together, sidecars included, cores: the sum of `kubectl top`.
+    /// CPU of all services together, sidecars included, cores: the sum of `kubectl top`. Or that of one service.
     Cpu,
     /// Their memory, bytes.
     Memory,
+    /// CPU of the replica of a service that uses most of its limit, as a share of that limit.
+    CpuShare,
+    /// Requests of the replica of a service that receives most, as a share of those of all its replicas, 0 to 1.
+    RequestShare,
     /// Completed operations.
     Completed,
     /// Attempts of database calls that were throttled.
@@ -172,7 +202,7 @@ pub enum Measure {
 
 impl Measure {
     /// All, in the order they are documented.
-    pub const ALL: [Measure; 16] = [
+    pub const ALL: [Measure; 18] = [
         Measure::Rate,
         Measure::Requests,
         Measure::Failed,
@@ -183,6 +213,8 @@ impl Measure {
         Measure::P99,
         Measure::Cpu,
         Measure::Memory,
+        Measure::CpuShare,
+        Measure::RequestShare,
         Measure::Completed,
         Measure::Throttled,
         Measure::CallsPerOperation,
@@ -204,6 +236,8 @@ impl Measure {
             Measure::P99 => "p99",
             Measure::Cpu => "cpu",
             Measure::Memory => "memory",
+            Measure::CpuShare => "cpu_share",
+            Measure::RequestShare => "request_share",
             Measure::Completed => "completed",
             Measure::Throttled => "throttled",
             Measure::CallsPerOperation => "calls_per_operation",
@@ -219,9 +253,16 @@ impl Measure {
         matches!(self, Measure::Rate | Measure::Cpu | Measure::Memory | Measure::Metric) || self.is_duration()
     }
 
-    /// True if it is a price of one operation, which is compared as it is.
-    pub fn is_per_operation(self) -> bool {
-        matches!(self, Measure::CallsPerOperation | Measure::AttemptsPerOperation | Measure::ChargePerOperation)
+    /// True if it is a price of one operation or a share, which is compared as it is.
+    pub fn is_compared_as_it_is(self) -> bool {
+        matches!(
+            self,
+            Measure::CallsPerOperation
+                | Measure::AttemptsPerOperation
+                | Measure::ChargePerOperation
+                | Measure::CpuShare
+                | Measure::RequestShare
+        )
     }
 
     /// Whether it is a length of time, in nanoseconds.
@@ -238,6 +279,9 @@ pub struct Beside {
     /// The metric and its unit, of [`Measure::Metric`].
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub metric: Option<String>,
+    /// The part that it is about; `None` for the whole.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub part: Option<Part>,
     /// One per variant of the run, in order.
     pub cells: Vec<BesideCell>,
     /// See [`PublishedFigure::remark`].
@@ -302,6 +346,7 @@ mod tests {
         let figure = |measure| PublishedFigure {
             measure,
             metric: None,
+            part: None,
             values: Vec::new(),
             fitted: fitted.clone(),
             given: Vec::new(),

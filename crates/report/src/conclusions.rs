@@ -3,7 +3,7 @@
 use narrows_diagnose::words::InWords;
 use narrows_model::comparison::Outcome;
 use narrows_model::finding::FindingKind;
-use narrows_model::published::{Beside, BesideCell, Conclusion, Condition, Measure, Subject};
+use narrows_model::published::{Beside, BesideCell, Conclusion, Condition, Measure, Part, Subject, figure_name};
 use narrows_model::units;
 
 use crate::bottleneck::{Bottleneck, bottlenecks};
@@ -105,7 +105,7 @@ impl Run<'_> {
     fn figure(&self, variant: &str, name: &str, to: Option<&str>, [at_least, at_most]: [Option<f64>; 2]) -> Shown {
         let named = |row: &&Beside| match row.measure {
             Measure::Metric => row.metric.as_deref().is_some_and(|titled| is_metric(titled, name)),
-            measure => measure.as_str() == name,
+            measure => figure_name(measure.as_str(), row.part.as_ref().map(Part::name)) == name,
         };
         let row = self.outcome.beside.iter().find(named);
         let measured = |variant: &str| {

@@ -8,7 +8,11 @@ use crate::figures::number;
 
 /// Name of a row.
 pub(crate) fn name(row: &Beside) -> String {
-    row.metric.clone().unwrap_or_else(|| word(row.measure).to_owned())
+    let whole = row.metric.as_deref().unwrap_or_else(|| word(row.measure));
+    match &row.part {
+        None => whole.to_owned(),
+        Some(part) => format!("{} of {}", whole.trim_end_matches(" of all services"), part.name()),
+    }
 }
 
 fn word(measure: Measure) -> &'static str {
@@ -23,6 +27,8 @@ fn word(measure: Measure) -> &'static str {
         Measure::P99 => "99 % duration",
         Measure::Cpu => "CPU of all services",
         Measure::Memory => "memory of all services",
+        Measure::CpuShare => "CPU of the busiest replica",
+        Measure::RequestShare => "requests of the busiest replica",
         Measure::Completed => "completed",
         Measure::Throttled => "throttled",
         Measure::CallsPerOperation => "calls per operation",
@@ -37,7 +43,7 @@ pub(crate) fn value(measure: Measure, value: Option<f64>) -> String {
     match (value, measure) {
         (Some(value), _) if !value.is_finite() => "unknown".to_owned(),
         (Some(value), Measure::Rate) => units::rate(value),
-        (Some(value), Measure::ErrorRate) => share(value),
+        (Some(value), Measure::ErrorRate | Measure::CpuShare | Measure::RequestShare) => share(value),
         (Some(value), measure) if measure.is_duration() => units::duration(value),
         (Some(value), Measure::Requests | Measure::Failed | Measure::Completed | Measure::Throttled) => {
             units::count(value.max(0.0).round() as u64)
@@ -136,6 +142,7 @@ mod tests {
             (Measure::Completed, Some(9800.4), "9,800"),
             (Measure::Throttled, Some(-1.0), "0"),
             (Measure::ErrorRate, Some(0.000_017), "0.0017 %"),
+            (Measure::CpuShare, Some(0.87), "87 %"),
             (Measure::ChargePerOperation, Some(3.39), "3.39"),
             (Measure::CallsPerOperation, None, "–"),
             (Measure::Metric, Some(0.0136), "0.014"),

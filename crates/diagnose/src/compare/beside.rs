@@ -1,12 +1,13 @@
 //! Published figures beside what was measured.
 //!
 //! A measured value is that of the operation the experiment names, or of the load, as its clients saw it, where it names none;
-//! nothing is scaled, and what was not measured stays empty. Of several repetitions it is the median.
+//! that of a figure with a part is about its service or scenario. Nothing is scaled, and what was not measured stays empty.
+//! Of several repetitions it is the median.
 
-use narrows_model::comparison::{ServiceSummary, VariantSummary};
-use narrows_model::evidence::{RunEvidence, TrialEvidence};
+use narrows_model::comparison::{ReplicaSummary, ServiceSummary, VariantSummary};
+use narrows_model::evidence::{LoadFigures, LoadTotals, RunEvidence, TrialEvidence};
 use narrows_model::operation::{CallSummary, OperationSummary};
-use narrows_model::published::{Beside, BesideCell, Measure, Notes, Published, PublishedFigure, Standing};
+use narrows_model::published::{Beside, BesideCell, Measure, Notes, Part, Published, PublishedFigure, Standing};
 
 use crate::compare::metric;
 use crate::stats::median;
@@ -33,9 +34,11 @@ pub(crate) fn beside(notes: &Notes, run: &RunEvidence) -> Vec<Beside> {
 
 fn row(published: &Published, figure: &PublishedFigure, run: &RunEvidence, variants: &[Variant<'_>]) -> Beside {
     let cell = |variant: &Variant<'_>| {
-        let values = variant.repetitions.iter().filter_map(|(trial, summary)| match &figure.metric {
-            Some(name) => metric::measured(trial, name),
-            None => measured(published, figure.measure, summary),
+        let values = variant.repetitions.iter().filter_map(|(trial, summary)| match (&figure.metric, &figure.part) {
+            (Some(name), _) => metric::measured(trial, name),
+            (None, Some(Part::Scenario(name))) => of_scenario(figure.measure, name, trial),
+            (None, Some(Part::Service(name))) => of_service(figure.measure, name, summary),
+            (None, None) => measured(published, figure.measure, summary),
         });
         let values: Vec<f64> = values.collect();
         let range = [values.iter().copied().reduce(f64::min), values.iter().copied().reduce(f64::max)];
@@ -50,7 +53,7 @@ fn row(published: &Published, figure: &PublishedFigure, run: &RunEvidence, varia
     };
     let cells = variants.iter().map(cell).collect();
     let metric = figure.metric.as_ref().map(|name| metric::titled(run, name));
-    Beside { measure: figure.measure, metric, cells, remark: figure.remark.clone() }
+    Beside { measure: figure.measure, metric, part: figure.part.clone(), cells, remark: figure.remark.clone() }
 }
 
 fn of_variant<'a, T>(values: &'a [(String, T)], variant: &str) -> Option<&'a T> {
@@ -101,9 +104,11 @@ fn of_load(measure: Measure, variant: &VariantSummary) -> Option<f64> {
         Measure::P95 => variant.p95_ns,
         Measure::P99 => variant.p99_ns,
         Measure::Cpu => sum(variant, |service| Some(service.cpu_mean)),
-        Measure::Memory => sum(variant, |service| service.memory_pss_mean.or(Some(service.memory_mean))),
+        Measure::Memory => sum(variant, memory),
         Measure::Completed => Some(variant.requests.saturating_sub(variant.errors) as f64),
-        Measure::Throttled
+        Measure::CpuShare
+        | Measure::RequestShare
+        | Measure::Throttled
         | Measure::CallsPerOperation
         | Measure::AttemptsPerOperation
         | Measure::ChargePerOperation
@@ -116,6 +121,48 @@ fn sum(variant: &VariantSummary, of: fn(&ServiceSummary) -> Option<f64>) -> Opti
     variant.services.iter().filter_map(of).reduce(|a, b| a + b)
 }
 
+fn memory(service: &ServiceSummary) -> Option<f64> {
+    service.memory_pss_mean.or(Some(service.memory_mean))
+}
+
+/// A figure of the requests of a scenario; `None` if the scenario sent none.
+fn of_scenario(measure: Measure, scenario: &str, trial: &TrialEvidence) -> Option<f64> {
+    let mut requests = trial.requests_of_load().into_iter().filter(|request| request.scenario == scenario);
+    let mut totals = requests.next()?.totals;
+    for request in requests {
+        // Each has the seconds of the whole load.
+        totals.merge(&LoadTotals { seconds: 0.0, ..request.totals });
+    }
+    let load = LoadFigures::from(&totals);
+    match measure {
+        Measure::Rate => load.rate,
+        Measure::Requests => Some(load.requests as f64),
+        Measure::Failed => Some(load.failed as f64),
+        Measure::ErrorRate => Some(totals.error_rate()),
+        Measure::Mean => load.latency.mean_ns,
+        Measure::P50 => load.latency.p50_ns,
+        Measure::P95 => load.latency.p95_ns,
+        Measure::P99 => load.latency.p99_ns,
+        _ => None,
+    }
+}
+
+/// A figure of one service; `None` if it was not sampled, or if a share has no base.
+fn of_service(measure: Measure, service: &str, variant: &VariantSummary) -> Option<f64> {
+    let service = variant.services.iter().find(|summary| summary.service == service)?;
+    let largest = |of: fn(&ReplicaSummary) -> Option<f64>| service.replicas.iter().filter_map(of).reduce(f64::max);
+    match measure {
+        Measure::Cpu => Some(service.cpu_mean),
+        Measure::Memory => memory(service),
+        Measure::CpuShare => largest(|replica| Some(replica.cpu_mean / replica.cpu_limit_cores?)),
+        Measure::RequestShare => {
+            let all: f64 = service.replicas.iter().filter_map(|replica| replica.rate).sum();
+            largest(|replica| replica.rate).map(|rate| rate / all).filter(|share| share.is_finite())
+        }
+        _ => None,
+    }
+}
+
 fn of_operation(measure: Measure, operation: &OperationSummary) -> Option<f64> {
     let of_store = || operation.calls.iter().filter(|call| call.is_database);
     let sum = |value: fn(&CallSummary) -> f64| of_store().map(value).sum::<f64>();
@@ -126,6 +173,8 @@ fn of_operation(measure: Measure, operation: &OperationSummary) -> Option<f64> {
         | Measure::ErrorRate
         | Measure::Cpu
         | Measure::Memory
+        | Measure::CpuShare
+        | Measure::RequestShare
         | Measure::Metric => None,
         Measure::Mean => operation.if_completed(operation.mean_ns),
         Measure::P50 => operation.if_completed(operation.p50_ns),
@@ -165,6 +214,7 @@ mod tests {
         let figure = |measure, value| PublishedFigure {
             measure,
             metric: None,
+            part: None,
             values: vec![("a".to_owned(), value)],
             fitted: Vec::new(),
             given: Vec::new(),
@@ -251,12 +301,46 @@ mod tests {
     }
 
     #[test]
+    fn a_figure_with_a_part_is_of_its_scenario_or_its_service() {
+        let load = Load { vus: 10, rate: 20.0, latency_ms: 510.0 };
+        let mut trial = TrialBuilder::new("a")
+            .service("database", Some(0.5))
+            .service("database", Some(0.5))
+            .steady(10, load)
+            .cpu("database", 0, |_| 0.1)
+            .cpu("database", 1, |_| 0.4)
+            .build();
+        let scenario = trial.seconds[0].scenario.clone();
+        let mut writes = trial.seconds.clone();
+        writes.iter_mut().for_each(|row| "writes".clone_into(&mut row.scenario));
+        trial.seconds.extend(writes);
+        let run = run_of_trials([trial]);
+        let value = |measure: Measure, part: Part| {
+            let mut notes = notes(None);
+            let figures = &mut notes.published.as_mut().unwrap().figures;
+            figures.retain(|figure| figure.measure == measure);
+            figures[0].part = Some(part);
+            beside(&notes, &run)[0].cells[0].measured
+        };
+        let of_service = |measure, name: &str| value(measure, Part::Service(name.to_owned()));
+        assert_eq!(of_service(Measure::CpuShare, "database"), Some(0.8), "of the replica nearest to its limit");
+        assert!(of_service(Measure::Cpu, "database").is_some_and(|cores| (cores - 0.5).abs() < 1e-9));
+        assert_eq!((of_service(Measure::Cpu, "web"), of_service(Measure::RequestShare, "database")), (None, None));
+        let of_scenario = |measure, name: &str| value(measure, Part::Scenario(name.to_owned()));
+        for (name, requests) in [("writes", Some(200.0)), (scenario.as_str(), Some(200.0)), ("reads", None)] {
+            assert_eq!(of_scenario(Measure::Requests, name), requests, "{name}");
+        }
+        assert_eq!(of_scenario(Measure::Rate, "writes"), Some(20.0));
+        assert!(of_scenario(Measure::Mean, "writes").is_some_and(|mean| (mean / 510e6 - 1.0).abs() < 0.01));
+    }
+
+    #[test]
     fn what_was_not_measured_stays_empty() {
         let run = run_of_trials([trial("a", 1, (180.0, 20.0))]);
         let rows = beside(&notes(Some("GET /other")), &run);
         let measured: Vec<Option<f64>> = rows.iter().map(|row| row.cells[0].measured).collect();
         assert_eq!(measured[..4], [Some(20.0), Some(200.0), Some(0.0), Some(0.0)]);
-        assert_eq!(measured[4..], [None; 12]);
+        assert_eq!(measured[4..], [None; 14]);
         assert_eq!(beside(&Notes::default(), &run), []);
         let mut neither = notes(None);
         for figure in neither.published.iter_mut().flat_map(|published| &mut published.figures) {

@@ -167,6 +167,7 @@ fn outcome() -> Outcome {
     let figure = PublishedFigure {
         measure: Measure::CallsPerOperation,
         metric: None,
+        part: None,
         values: vec![("test-1".into(), 11.0)],
         fitted: vec![("test-1".into(), "store_delay_ms".into())],
         given: Vec::new(),

@@ -27,7 +27,7 @@ impl Agreement {
                     agreement.within += 1;
                 } else {
                     let name = format!("{} of {}", measures::name(row), cell.variant);
-                    agreement.outside.push([name, shown(published), shown(measured)]);
+                    agreement.outside.push([name, shown(row, published), shown(row, measured)]);
                 }
             }
         }
@@ -35,20 +35,21 @@ impl Agreement {
     }
 }
 
-type Shown = fn(f64) -> String;
+type Shown = fn(&Beside, f64) -> String;
 
 /// The compared value of a cell, and its format.
 fn compared(row: &Beside, index: usize, cell: &BesideCell) -> Option<(f64, f64, Shown)> {
-    if row.measure.is_per_operation() {
+    if row.measure.is_compared_as_it_is() {
         let (published, measured) = (cell.published?, cell.measured?);
-        return (published > 0.0).then_some((published, measured, crate::figures::number));
+        let shown: Shown = |row, value| measures::value(row.measure, Some(value));
+        return (published > 0.0).then_some((published, measured, shown));
     }
     let base = measures::base(row, index).filter(|_| row.measure.is_compared_by_ratio())?;
     let ratio = |of: fn(&BesideCell) -> Option<f64>| {
         let ratio = of(cell)? / of(base)?;
         (ratio.is_finite() && ratio > 0.0).then_some(ratio)
     };
-    let shown: Shown = |ratio| format!("×{}", narrows_model::units::three(ratio));
+    let shown: Shown = |_, ratio| format!("×{}", narrows_model::units::three(ratio));
     Some((ratio(|cell| cell.published)?, ratio(|cell| cell.measured)?, shown))
 }
 

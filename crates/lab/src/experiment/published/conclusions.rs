@@ -4,7 +4,7 @@ use narrows_model::finding::FindingKind;
 use narrows_model::published::{Conclusion, Condition, Subject};
 use serde_json::json;
 
-use super::{FIGURES, figure_name};
+use super::{FIGURES, name_of};
 use crate::experiment::document::at::At;
 use crate::experiment::error::{Problem, Report};
 use crate::experiment::grammar::key::{Key, literal, optional, required};
@@ -43,7 +43,11 @@ const FINDING: Key<FindingKind> = Key::optional(
     "Kind of a finding that Narrows has for the variant, at any rank.",
 );
 
-const FIGURE: Key<String> = Key::optional("figure", TEXT, "The measure, or the metric, of a figure that is listed.");
+const FIGURE: Key<String> = Key::optional(
+    "figure",
+    TEXT,
+    "Name of a listed figure: its measure or metric, after its service or scenario if it has one, as in `writes: mean`.",
+);
 
 const TO: Key<String> = Key::optional(
     "to",
@@ -101,7 +105,8 @@ fn condition(at: At<'_>) -> Option<Condition> {
 /// Judges what conclusions say about the rest of the section.
 pub(super) fn check(section: At<'_>, variants: Option<&[&str]>, report: &mut Report) {
     let figures = section.get(&FIGURES);
-    let figures: Vec<&str> = figures.iter().flat_map(At::items).filter_map(figure_name).collect();
+    let figures: Vec<String> = figures.iter().flat_map(At::items).filter_map(name_of).collect();
+    let figures: Vec<&str> = figures.iter().map(String::as_str).collect();
     let list = section.get(&CONCLUSIONS);
     for conclusion in list.iter().flat_map(At::items) {
         let conditions = conclusion.get(&HOLDS);

@@ -7,7 +7,7 @@ mod conclusions;
 
 use std::time::Duration;
 
-use narrows_model::published::{Measure, Notes, ParameterNote, Published, PublishedFigure, chosen};
+use narrows_model::published::{Measure, Notes, ParameterNote, Part, Published, PublishedFigure, chosen, figure_name};
 use serde_json::json;
 
 use self::conclusions::CONCLUSIONS;
@@ -18,6 +18,7 @@ use crate::experiment::grammar::kind::{self, AS_TEXT, Simple, no_hint};
 use crate::experiment::grammar::shape::{Branch, Field, Map, NamedMap, Shape, TaggedMap};
 use crate::experiment::grammar::values::{AMOUNT, MANY, TEXT};
 use crate::experiment::language::Language;
+use crate::experiment::load::{LOAD, SCENARIOS};
 use crate::experiment::placeholders::names::Names;
 use crate::experiment::variants::{self, PARAMETERS, REASON, VARIANTS, Variant, parameter};
 
@@ -56,8 +57,11 @@ const OPERATION: Key<(String, String)> = Key::optional(
 
 const FOUND: Key<String> = Key::optional("found", TEXT, "What those who published them found, in a few sentences.");
 
-const FIGURES: Field =
-    required("figures", Shape::List { item: &FIGURE, least: 1, most: MANY }, "The figures, one for each measure.");
+const FIGURES: Field = required(
+    "figures",
+    Shape::List { item: &FIGURE, least: 1, most: MANY },
+    "The figures, each with a name of its own.",
+);
 
 const RATIO_TO: Field = optional(
     "ratio_to",
@@ -74,7 +78,8 @@ pub(super) const PUBLISHED: Field =
 const MEASURE: Key<Measure> = Key::required(
     "measure",
     literal(&MEASURE_NAME),
-    "What was measured: one of those below, each at most once, `metric` once for each metric.",
+    "What was measured: one of those below, each at most once for the whole, for each service or scenario and for each \
+     metric.",
 );
 
 const REMARK: Key<String> =
@@ -98,29 +103,48 @@ const GIVEN: Field = optional(
 const RESTATES: Key<String> = Key::optional(
     "restates",
     TEXT,
-    "The measure, or the metric, that this figure has in another unit. It is shown, and counts once.",
+    "Name of the figure that this one has in another unit. It is shown, and counts once.",
 );
 
 const METRIC: Key<String> = Key::required("metric", TEXT, "The name of a metric that a service reports.");
 
 const LENGTH: Value<Duration> = literal(&kind::POSITIVE_DURATION);
 
-const TIMES: Field =
-    required("values", by_variant(&LENGTH.shape()), "The figure by variant, with its unit. Variants may be left out.");
+const TIMES: Field = optional(
+    "values",
+    by_variant(&LENGTH.shape()),
+    "The figure by variant, with its unit. Variants may be left out. Without it, only the measured value is shown.",
+);
 
-const NUMBERS: Field =
-    required("values", by_variant(&AMOUNT.shape()), "The figure by variant. Variants may be left out.");
+const NUMBERS: Field = optional(
+    "values",
+    by_variant(&AMOUNT.shape()),
+    "The figure by variant. Variants may be left out. Without it, only the measured value is shown.",
+);
 
 const SIZE: Value<u64> = literal(&kind::MEMORY);
 
-const SIZES: Field =
-    required("values", by_variant(&SIZE.shape()), "The figure by variant, such as `256MiB`. Variants may be left out.");
-
-const OF_METRIC: Field = optional(
+const SIZES: Field = optional(
     "values",
-    by_variant(&AMOUNT.shape()),
-    "The figure by variant, in the metric's unit. Variants may be left out. Without it, only the measured value is shown.",
+    by_variant(&SIZE.shape()),
+    "The figure by variant, such as `256MiB`. Variants may be left out. Without it, only the measured value is shown.",
 );
+
+const SCENARIO: Key<String> = Key::optional(
+    "scenario",
+    literal(&kind::NAME),
+    "The scenario whose requests the figure is about, as their clients saw them.",
+);
+
+const SERVICE: Key<String> =
+    Key::optional("service", literal(&kind::NAME), "The service that the figure is about. Without it, all together.");
+
+const SERVICE_OF_REPLICAS: Key<String> =
+    Key::required("service", literal(&kind::NAME), "The service whose replicas are compared.");
+
+/// Keys of figures of the load.
+const LOAD_NUMBERS: &[Field] = &[NUMBERS, SCENARIO.field];
+const LOAD_TIMES: &[Field] = &[TIMES, SCENARIO.field];
 
 /// Measures that are lengths of time, amounts of memory and numbers, as [`Measure`] has them.
 static FIGURE: Shape = Shape::Tagged(TaggedMap {
@@ -128,22 +152,24 @@ static FIGURE: Shape = Shape::Tagged(TaggedMap {
     common: &[REMARK.field, FITTED, GIVEN, RESTATES.field],
     rules: &[],
     branches: &[
-        figure_of("rate", &[NUMBERS]),
-        figure_of("requests", &[NUMBERS]),
-        figure_of("failed", &[NUMBERS]),
-        figure_of("error_rate", &[NUMBERS]),
-        figure_of("mean", &[TIMES]),
-        figure_of("p50", &[TIMES]),
-        figure_of("p95", &[TIMES]),
-        figure_of("p99", &[TIMES]),
-        figure_of("cpu", &[NUMBERS]),
-        figure_of("memory", &[SIZES]),
+        figure_of("rate", LOAD_NUMBERS),
+        figure_of("requests", LOAD_NUMBERS),
+        figure_of("failed", LOAD_NUMBERS),
+        figure_of("error_rate", LOAD_NUMBERS),
+        figure_of("mean", LOAD_TIMES),
+        figure_of("p50", LOAD_TIMES),
+        figure_of("p95", LOAD_TIMES),
+        figure_of("p99", LOAD_TIMES),
+        figure_of("cpu", &[NUMBERS, SERVICE.field]),
+        figure_of("memory", &[SIZES, SERVICE.field]),
+        figure_of("cpu_share", &[NUMBERS, SERVICE_OF_REPLICAS.field]),
+        figure_of("request_share", &[NUMBERS, SERVICE_OF_REPLICAS.field]),
         figure_of("completed", &[NUMBERS]),
         figure_of("throttled", &[NUMBERS]),
         figure_of("calls_per_operation", &[NUMBERS]),
         figure_of("attempts_per_operation", &[NUMBERS]),
         figure_of("charge_per_operation", &[NUMBERS]),
-        figure_of("metric", &[METRIC.field, OF_METRIC]),
+        figure_of("metric", &[METRIC.field, NUMBERS]),
     ],
 });
 
@@ -191,10 +217,11 @@ fn figure(at: At<'_>) -> Option<PublishedFigure> {
     let values = values.iter().flat_map(At::entries);
     let values = values.filter_map(|(variant, at)| Some((variant.to_owned(), value(measure, at)?)));
     let metric = (measure == Measure::Metric).then(|| at.read(&METRIC)).flatten();
+    let part = at.read(&SERVICE).map(Part::Service).or_else(|| at.read(&SCENARIO).map(Part::Scenario));
     let remark = at.read(&REMARK).unwrap_or_default();
     let [fitted, given] = [&FITTED, &GIVEN].map(|key| texts(at.get(key)));
     let restates = at.read(&RESTATES);
-    Some(PublishedFigure { measure, metric, values: values.collect(), fitted, given, restates, remark })
+    Some(PublishedFigure { measure, metric, part, values: values.collect(), fitted, given, restates, remark })
 }
 
 /// Variants and their texts.
@@ -229,6 +256,7 @@ pub(super) fn check(root: At<'_>, language: Language, variants: &[Variant], repo
     for at in section.get(&FIGURES).iter().flat_map(At::items) {
         check_repetition(at, &mut lines, report);
         check_subject(at, section, report);
+        check_part(at, root, &names, report);
         check_fitted(at, &names, report);
         check_restated(at, section, report);
         let Some(known) = &known else { continue };
@@ -286,9 +314,26 @@ fn check_fitted(figure: At<'_>, names: &Names<'_>, report: &mut Report) {
     }
 }
 
-/// The metric of a figure, or else the word of its measure.
-fn figure_name(figure: At<'_>) -> Option<&str> {
-    [METRIC.name(), MEASURE.name()].into_iter().find_map(|key| figure.node.get(key))?.text()
+/// A figure is about a service or a scenario that exists.
+fn check_part(figure: At<'_>, root: At<'_>, names: &Names<'_>, report: &mut Report) {
+    let load = root.get(&LOAD);
+    let scenarios = load.as_ref().and_then(|load| load.get(&SCENARIOS));
+    let scenarios: Option<Vec<&str>> = scenarios.as_ref().map(|all| all.entries().map(|(name, _)| name).collect());
+    for (key, what, known) in
+        [(&SERVICE.field, "service", names.services()), (&SCENARIO.field, "scenario", scenarios.as_deref())]
+    {
+        let (Some(at), Some(known)) = (figure.get(key), known) else { continue };
+        if let Some(name) = at.text().filter(|name| !known.contains(name)) {
+            report.add(at.place(), at.path(), Problem::unknown(what, name, known.iter().copied()));
+        }
+    }
+}
+
+/// The name by which a figure is known in its section.
+fn name_of(figure: At<'_>) -> Option<String> {
+    let text = |key: &str| figure.node.get(key)?.text();
+    let word = text(METRIC.name()).or_else(|| text(MEASURE.name()))?;
+    Some(figure_name(word, text(SERVICE.name()).or_else(|| text(SCENARIO.name()))))
 }
 
 /// A figure restates another one, and that one is no restatement.
@@ -297,20 +342,20 @@ fn check_restated(figure: At<'_>, section: At<'_>, report: &mut Report) {
     let Some(name) = at.text() else { return };
     let figures = section.get(&FIGURES);
     let others = figures.iter().flat_map(At::items).filter(|other| !other.has(&RESTATES.field));
-    let known: Vec<&str> = others.filter_map(figure_name).collect();
-    if !known.contains(&name) {
-        report.add(at.place(), at.path(), Problem::unknown("figure", name, known));
+    let known: Vec<String> = others.filter_map(name_of).collect();
+    if !known.iter().any(|known| known == name) {
+        report.add(at.place(), at.path(), Problem::unknown("figure", name, known.iter().map(String::as_str)));
     }
 }
 
 fn check_repetition(figure: At<'_>, lines: &mut Vec<(String, usize)>, report: &mut Report) {
     let Some(at) = figure.get(&METRIC).or_else(|| figure.get(&MEASURE)) else { return };
-    let Some(word) = at.text() else { return };
-    match lines.iter().find(|(known, _)| known == word) {
+    let Some(name) = name_of(figure) else { return };
+    match lines.iter().find(|(known, _)| *known == name) {
         Some((_, line)) => {
-            report.add(at.place(), at.path(), Problem::new(format!("`{word}` is given twice, first on line {line}")));
+            report.add(at.place(), at.path(), Problem::new(format!("`{name}` is given twice, first on line {line}")));
         }
-        None => lines.push((word.to_owned(), at.place().0)),
+        None => lines.push((name, at.place().0)),
     }
 }
 
@@ -358,20 +403,26 @@ mod tests {
              \x20   - { measure: rate, values: { one: 19.5 } }\n\
              \x20   - { measure: speed, values: { one: 3 } }\n\
              \x20   - { measure: metric, metric: queue.length, values: { one: 4 } }\n\
-             \x20   - { measure: metric, metric: cache.hit_ratio }\n",
+             \x20   - { measure: metric, metric: cache.hit_ratio }\n\
+             \x20   - { measure: cpu_share, service: web, values: { one: 0.5 } }\n\
+             \x20   - { measure: mean, scenario: writes }\n",
         );
         let shown: Vec<_> = read.parameters.iter().map(|note| (&*note.name, &*note.value, &*note.reason)).collect();
         assert_eq!(shown, [("c", "900", "too little"), ("b", "x", "so")]);
         let published = read.published.unwrap();
         assert_eq!((published.source.as_str(), published.service.as_deref()), ("A Guide", Some("web")));
         assert_eq!((published.operation.as_deref(), published.found.as_str()), (Some("GET /"), "It was slow."));
-        let [mean, rate, metric, unpublished] = &published.figures[..] else { panic!("{:?}", published.figures) };
+        let [mean, rate, metric, unpublished, share, writes] = &published.figures[..] else {
+            panic!("{:?}", published.figures)
+        };
         assert_eq!((mean.measure, &mean.values[..]), (Measure::Mean, &[("one".to_owned(), 669e6)][..]));
         assert_eq!((mean.remark.as_str(), rate.remark.as_str()), ("slower there", ""));
         assert_eq!(rate.values, [("one".to_owned(), 19.5)]);
         assert_eq!((&mean.fitted[..], &rate.fitted[..]), (&[("one".to_owned(), "b".to_owned())][..], &[][..]));
         assert_eq!((metric.metric.as_deref(), rate.metric.as_deref()), (Some("queue.length"), None));
         assert_eq!((unpublished.metric.as_deref(), &unpublished.values[..]), (Some("cache.hit_ratio"), &[][..]));
+        assert_eq!((&share.part, &share.values), (&Some(Part::Service("web".into())), &vec![("one".to_owned(), 0.5)]));
+        assert_eq!((&writes.part, &mean.part), (&Some(Part::Scenario("writes".into())), &None));
     }
 
     #[test]

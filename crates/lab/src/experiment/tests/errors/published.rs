@@ -20,6 +20,11 @@ published:
     - { measure: metric, metric: queue.length, values: { baseline: 3 } }
     - { measure: metric, values: { baseline: 3 } }
     - { measure: p50, values: { baseline: 1s }, fitted: { baseline: 'n, mm, price of n' } }
+    - { measure: p50, scenario: lists }
+    - { measure: cpu, service: wb }
+    - { measure: cpu_share }
+    - { measure: cpu, service: web, scenario: main }
+    - { measure: cpu, service: web }
 ";
     let source =
         with("parameters: { n: 1 }", "parameters: { n: { value: 1 }, m: { value: ~, reason: x } }") + published;
@@ -32,19 +37,27 @@ published:
       hint: add a unit: `669s`, `669ms`
     e.yaml:19:49: published.figures[0].values: unknown variant `other`
       hint: known: `baseline`
-    e.yaml:20:18: published.figures[1].measure: expected one of `rate`, `requests`, `failed`, `error_rate`, `mean`, `p50`, `p95`, `p99`, `cpu`, `memory`, `completed`, `throttled`, `calls_per_operation`, `attempts_per_operation`, `charge_per_operation`, `metric`, found "rates"
+    e.yaml:20:18: published.figures[1].measure: expected one of `rate`, `requests`, `failed`, `error_rate`, `mean`, `p50`, `p95`, `p99`, `cpu`, `memory`, `cpu_share`, `request_share`, `completed`, `throttled`, `calls_per_operation`, `attempts_per_operation`, `charge_per_operation`, `metric`, found "rates"
       hint: did you mean `rate`?
     e.yaml:21:57: published.figures[2].remark: expected a text, found a list
     e.yaml:22:18: published.figures[3].measure: `p95` is given twice, first on line 21
     e.yaml:22:59: published.figures[3].fitted: unknown variant `othr`
       hint: known: `baseline`
     e.yaml:22:70: published.figures[3]: unknown key `note`
-      hint: known: `remark`, `fitted`, `given`, `restates`, `values`, `measure`
+      hint: known: `remark`, `fitted`, `given`, `restates`, `values`, `scenario`, `measure`
     e.yaml:23:44: published.figures[4].values.baseline: expected a number of 0 or more, found "3ms"
     e.yaml:25:34: published.figures[6].metric: `queue.length` is given twice, first on line 24
     e.yaml:26:7: published.figures[7]: `metric` is missing
     e.yaml:27:69: published.figures[8].fitted.baseline: unknown parameter `mm`
       hint: did you mean `m`?
+    e.yaml:28:33: published.figures[9].scenario: unknown scenario `lists`
+      hint: known: `main`
+    e.yaml:29:32: published.figures[10].service: unknown service `wb`
+      hint: did you mean `web`?
+    e.yaml:30:7: published.figures[11]: `service` is missing
+    e.yaml:31:37: published.figures[12]: unknown key `scenario`
+      hint: known: `remark`, `fitted`, `given`, `restates`, `values`, `service`, `measure`
+    e.yaml:32:18: published.figures[13].measure: `web: cpu` is given twice, first on line 31
     "#);
     let bare = with("request: GET /", "request: GET /\nvariants: [{ name: a }, { nam: b }]") + published;
     assert!(!errors(&bare).contains("unknown variant"), "a variant whose name is misspelt may be meant");
