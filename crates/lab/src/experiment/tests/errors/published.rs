@@ -56,7 +56,7 @@ published:
       hint: did you mean `web`?
     e.yaml:30:7: published.figures[11]: `service` is missing
     e.yaml:31:37: published.figures[12]: unknown key `scenario`
-      hint: known: `remark`, `fitted`, `given`, `restates`, `values`, `service`, `measure`
+      hint: it goes with `measure` `rate`, `requests`, `failed`, `error_rate`, `mean`, `p50`, `p95`, `p99`, not with `cpu`
     e.yaml:32:18: published.figures[13].measure: `web: cpu` is given twice, first on line 31
     "#);
     let bare = with("request: GET /", "request: GET /\nvariants: [{ name: a }, { nam: b }]") + published;
