@@ -5,7 +5,8 @@
 //! Of several repetitions it is the median.
 
 use narrows_model::comparison::{ReplicaSummary, ServiceSummary, VariantSummary};
-use narrows_model::evidence::{LoadFigures, LoadTotals, RunEvidence, TrialEvidence};
+use narrows_model::counting;
+use narrows_model::evidence::{LoadFigures, RunEvidence, TrialEvidence};
 use narrows_model::operation::{CallSummary, OperationSummary};
 use narrows_model::published::{Beside, BesideCell, Measure, Notes, Part, Published, PublishedFigure, Standing};
 
@@ -127,11 +128,9 @@ fn memory(service: &ServiceSummary) -> Option<f64> {
 
 /// A figure of the requests of a scenario; `None` if the scenario sent none.
 fn of_scenario(measure: Measure, scenario: &str, trial: &TrialEvidence) -> Option<f64> {
-    let mut requests = trial.requests_of_load().into_iter().filter(|request| request.scenario == scenario);
-    let mut totals = requests.next()?.totals;
-    for request in requests {
-        // Each has the seconds of the whole load.
-        totals.merge(&LoadTotals { seconds: 0.0, ..request.totals });
+    let totals = counting::totals(trial.counted_rows(), |row| row.scenario == scenario);
+    if totals.ended() == 0 {
+        return None;
     }
     let load = LoadFigures::from(&totals);
     match measure {
