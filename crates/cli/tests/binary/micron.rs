@@ -145,10 +145,10 @@ fn the_endurance_test_can_be_short() {
     // A few users who think less, so that a quarter of a minute has requests of each kind.
     let changes = [("value: 3620", "value: 38"), ("value: 190", "value: 2"), ("value: 8s", "value: 500ms")];
     let bench = bench("endurance.yaml", &[&changes[..], &[("think_time: 5m", "think_time: 1s")]].concat());
-    let said = run(&bench, &["--time-scale", "0.0005"]);
+    let said = run(&bench, &["--time-scale", "0.0005", "--variant", "three-nodes"]);
     let run = bench.path("run.narrows");
     for scenario in ["reads", "writes", "ledger"] {
-        let (succeeded, failed) = responses(&run, "baseline", scenario);
+        let (succeeded, failed) = responses(&run, "three-nodes", scenario);
         assert!(succeeded > 0 && failed == 0, "{scenario}: {succeeded} and {failed}\n{said}");
     }
     nothing_is_left(&run);
