@@ -135,7 +135,7 @@ pub fn detect(detector: &dyn Detector, trial: &TrialEvidence, thresholds: &Thres
 }
 
 /// Everything that is to be concluded from a run. `objectives` are the results for each trial, in order, `notes` what
-/// the experiment says for its readers. What limits the reading of a trial joins its caveats. Predictions are not made here.
+/// the experiment says for its readers. What limits the reading of a trial joins its caveats. Predictions and costs are not made here.
 pub fn conclude(
     mut evidence: RunEvidence,
     objectives: Vec<Vec<ObjectiveResult>>,
@@ -169,7 +169,7 @@ pub fn conclude(
     };
     let sentence = story.sentence();
     let beside = compare::beside::beside(&notes, &evidence);
-    let (scored, ladders) = (Vec::new(), Vec::new());
+    let (scored, ladders, costs) = (Vec::new(), Vec::new(), Vec::new());
     Outcome {
         evidence,
         findings,
@@ -182,6 +182,7 @@ pub fn conclude(
         ladders,
         notes,
         beside,
+        costs,
         sentence,
     }
 }

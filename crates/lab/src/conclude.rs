@@ -22,7 +22,7 @@ use narrows_telemetry::exchange::{is_evidence, read_evidence};
 use narrows_telemetry::run_file::{Reader, Recorder, TraceLimit};
 
 use crate::comparison_plan::ComparisonPlan;
-use crate::experiment::RecordedExperiment;
+use crate::experiment::{RecordedExperiment, costs};
 use crate::{Error, comparison_plan, judgement, kept_predictions};
 
 /// Part of a run.
@@ -265,6 +265,7 @@ fn conclude(evidence: RunEvidence, experiment: &RecordedExperiment) -> Outcome {
         outcome.ladders.push(narrows_predict::add_gains(trial, limit, calls, findings));
     }
     outcome.scored = scored(&outcome, &experiment.request_parameters, Order::Later);
+    outcome.costs = outcome.notes.prices.as_ref().map_or_else(Vec::new, |prices| costs(prices, &outcome));
     outcome
 }
 

@@ -9,6 +9,7 @@ use crate::finding::Finding;
 use crate::limit::Limit;
 use crate::operation::OperationSummary;
 use crate::prediction::{Ladder, Scored};
+use crate::prices::VariantCost;
 use crate::published::{Beside, Notes};
 
 /// A run with everything that was concluded from it.
@@ -36,6 +37,8 @@ pub struct Outcome {
     pub notes: Notes,
     /// Published figures beside the measured ones; empty when the experiment names none.
     pub beside: Vec<Beside>,
+    /// Costs of the variants by the prices of the experiment, in the order of the comparison; empty without prices.
+    pub costs: Vec<VariantCost>,
     /// Meaning of the run in one sentence.
     pub sentence: String,
 }

@@ -24,6 +24,7 @@ pub mod load;
 pub mod messages;
 pub mod operation;
 pub mod prediction;
+pub mod prices;
 pub mod printable;
 pub mod proof;
 pub mod published;

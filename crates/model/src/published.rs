@@ -5,6 +5,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::finding::FindingKind;
+use crate::prices::Prices;
 
 /// Notes of an experiment file for readers of its results.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
@@ -13,6 +14,9 @@ pub struct Notes {
     pub parameters: Vec<ParameterNote>,
     /// Published figures.
     pub published: Option<Published>,
+    /// Prices of the resources that a variant needs.
+    #[serde(default)]
+    pub prices: Option<Prices>,
 }
 
 /// A parameter and why it has its value.

@@ -9,7 +9,8 @@
 //! findings that go away with it, one level deep; `period` the part of the trial that it was seen in, null for all of
 //! it; `gain` what the change that it suggests would gain. `ladder` of a trial is the order of changes that gain most
 //! together, null if one gains all. `predictions` of the run are changes that later variants made,
-//! predicted and measured. The edges and nodes of `call_graph` have figures for each of `limit.levels`, in their order;
+//! predicted and measured. `costs` holds what each variant costs by the price list in `notes.prices`: each of its resources for
+//! an hour, and a million requests. The edges and nodes of `call_graph` have figures for each of `limit.levels`, in their order;
 //! `wait_ns` is the time per call that the caller waits.
 
 use narrows_diagnose::words::{InWords, comparison_caveat, limit_advice, limit_headline, limit_reason, trial_caveat};
@@ -133,6 +134,7 @@ pub fn outcome(outcome: &Outcome) -> Value {
         "comparison": outcome.comparison,
         "notes": outcome.notes,
         "beside": outcome.beside,
+        "costs": outcome.costs,
         "predictions": outcome.scored,
         "trials": trials,
     })

@@ -229,7 +229,7 @@ mod tests {
             ratio_to: vec![("b".to_owned(), "a".to_owned())],
             figures: Measure::ALL.map(|measure| figure(measure, 7.0)).into(),
         };
-        Notes { parameters: Vec::new(), published: Some(published) }
+        Notes { published: Some(published), ..Notes::default() }
     }
 
     #[test]

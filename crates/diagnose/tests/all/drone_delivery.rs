@@ -186,7 +186,7 @@ fn outcome() -> Outcome {
     conclude(
         run_of_trials(trials),
         none,
-        Notes { parameters: Vec::new(), published: Some(published) },
+        Notes { published: Some(published), ..Notes::default() },
         &Thresholds::default(),
     )
 }

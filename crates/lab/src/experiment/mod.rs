@@ -27,6 +27,7 @@ mod objective;
 mod observe;
 pub(crate) mod paths;
 mod placeholders;
+mod prices;
 mod published;
 mod quantity;
 mod recorded;
@@ -47,6 +48,7 @@ pub use language::Language;
 pub use objective::{Abort, Metric, Objective, Op};
 pub(crate) use observe::ServerKind;
 pub use observe::ServerUrl;
+pub(crate) use prices::costs;
 pub use recorded::RecordedExperiment;
 pub use secrets::redacted;
 pub use tunables::Tunable;
@@ -248,6 +250,7 @@ fn check_variants(root: At<'_>, language: Language, variants: &[Variant], dir: &
             time_scale: 1.0,
         };
         service::check_folders(root, language, &values, dir, &mut of_variant);
+        prices::check(root, &values, &mut of_variant);
         assemble(root, language, variant, &bindings, &mut files, &mut of_variant);
         reports.push((variant.name.as_str(), of_variant));
     }

@@ -11,6 +11,7 @@ use narrows_telemetry::secrets::is_secret_key;
 use super::document::scalars::{ITEM, Role, Scalar, Scalars};
 use super::placeholders::names::{PARAMETERS_KEY, SERVICES, SYSTEM};
 use super::placeholders::syntax::{TrialPiece, trial_pieces};
+use super::prices::PRICES;
 use super::system::service;
 use super::variants::VARIANTS;
 use super::{Experiment, Variant};
@@ -72,10 +73,11 @@ impl Experiment {
     }
 }
 
-/// Parameters that something else than services uses.
+/// Parameters that something else than services and their prices uses.
 fn parameters_elsewhere(scalars: &[Scalar]) -> BTreeSet<String> {
     let is_elsewhere = |scalar: &&Scalar| {
-        scalar.path.first().is_some_and(|top| ![SYSTEM, PARAMETERS_KEY, VARIANTS.name()].contains(&top.as_str()))
+        let others = [SYSTEM, PARAMETERS_KEY, VARIANTS.name(), PRICES.name()];
+        scalar.path.first().is_some_and(|top| !others.contains(&top.as_str()))
     };
     let names = scalars.iter().filter(is_elsewhere).flat_map(|scalar| names_in(&scalar.text));
     names.map(str::to_owned).collect()

@@ -6,6 +6,7 @@
 mod background;
 mod calls;
 mod caveats;
+mod costs;
 mod faults;
 mod findings;
 mod head;
@@ -46,11 +47,12 @@ enum Chapter {
 /// Builds a section; without blocks if the outcome has nothing for it.
 type Build = fn(&Context<'_>) -> Section;
 
-const SECTIONS: [(Chapter, Build); 21] = [
+const SECTIONS: [(Chapter, Build); 22] = [
     (Chapter::Figures, warnings::section),
     (Chapter::Figures, steps::section),
     (Chapter::Figures, panels::overview),
     (Chapter::Figures, variants::section),
+    (Chapter::Figures, costs::section),
     (Chapter::Figures, load::section),
     (Chapter::Figures, limits::section),
     (Chapter::Figures, reasons::section),
@@ -103,7 +105,7 @@ pub(crate) fn all(context: &Context<'_>) -> Vec<Section> {
 
 /// Sections of a run in brief.
 pub(crate) fn brief(context: &Context<'_>) -> Vec<Section> {
-    let builds: [Build; 3] = [warnings::section, steps::section, published::figures];
+    let builds: [Build; 4] = [warnings::section, steps::section, costs::section, published::figures];
     builds.iter().map(|build| build(context)).filter(|section| !section.blocks.is_empty()).collect()
 }
 

@@ -98,14 +98,7 @@ fn replaced(scalar: &Scalar, scope: Scope, values: &Values<'_>) -> Scalar {
     let broken = || Scalar { text: String::new(), origin: Origin::Broken };
     let Ok(pieces) = syntax::trial_pieces(&scalar.text) else { return broken() };
     let is_bound = pieces.iter().any(|piece| matches!(piece, TrialPiece::Name(_)));
-    let text: Option<String> = pieces
-        .into_iter()
-        .map(|piece| match piece {
-            TrialPiece::Text(text) => Some(text.into_owned()),
-            TrialPiece::Name(name) => values.get(name),
-        })
-        .collect();
-    match text {
+    match syntax::filled(pieces, values) {
         Some(text) if is_bound => Scalar { text, origin: Origin::Bound },
         Some(text) => Scalar { text, origin: scalar.origin },
         None => broken(),

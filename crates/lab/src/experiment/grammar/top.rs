@@ -11,6 +11,7 @@ use crate::experiment::language::{Language, kept};
 use crate::experiment::load::LOAD;
 use crate::experiment::objective::OBJECTIVES;
 use crate::experiment::observe::OBSERVE;
+use crate::experiment::prices::PRICES;
 use crate::experiment::published::PUBLISHED;
 use crate::experiment::system::faults::FAULTS;
 use crate::experiment::system::service;
@@ -51,6 +52,7 @@ fn experiment(service: &'static Shape) -> Shape {
         OBSERVE,
         OBJECTIVES,
         VARIANTS,
+        PRICES,
         PUBLISHED,
         THRESHOLDS,
         SEED.field,

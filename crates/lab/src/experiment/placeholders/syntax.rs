@@ -4,6 +4,7 @@
 
 use std::borrow::Cow;
 
+use super::names::Values;
 use crate::experiment::error::{Problem, shortened};
 
 /// A piece of a text with `${name}` in it.
@@ -12,6 +13,15 @@ pub(crate) enum TrialPiece<'a> {
     Text(Cow<'a, str>),
     /// The name between the braces.
     Name(&'a str),
+}
+
+/// The text of the pieces with the value of each name; `None` if a name has no value.
+pub(crate) fn filled(pieces: Vec<TrialPiece<'_>>, values: &Values<'_>) -> Option<String> {
+    let texts = pieces.into_iter().map(|piece| match piece {
+        TrialPiece::Text(text) => Some(text.into_owned()),
+        TrialPiece::Name(name) => values.get(name),
+    });
+    texts.collect()
 }
 
 /// A piece of a text with `{{name}}` in it.

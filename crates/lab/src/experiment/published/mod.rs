@@ -1,4 +1,4 @@
-//! Notes of an experiment file for readers of its results: reasons of parameters, figures published elsewhere.
+//! Notes of an experiment file for readers of its results: reasons of parameters, figures published elsewhere, prices.
 //!
 //! The grammar judges their form; here it is judged that services, variants and parameters exist, that no measure is given
 //! twice, and that what only an operation has is said of one. Reading is lenient, because run files carry texts that may come from elsewhere: what does not read is left out.
@@ -20,6 +20,7 @@ use crate::experiment::grammar::values::{AMOUNT, MANY, TEXT};
 use crate::experiment::language::Language;
 use crate::experiment::load::{LOAD, SCENARIOS};
 use crate::experiment::placeholders::names::Names;
+use crate::experiment::prices::prices;
 use crate::experiment::variants::{self, PARAMETERS, REASON, VARIANTS, Variant, parameter};
 
 /// A service's name, a space, and the name of its spans.
@@ -198,7 +199,8 @@ pub(super) fn notes(root: At<'_>) -> Notes {
         let reason = at.read(&REASON)?;
         Some(ParameterNote { name: name.to_owned(), value: parameter(at)?.to_owned(), reason })
     });
-    Notes { parameters: parameters.collect(), published: root.get(&PUBLISHED).and_then(published) }
+    let published = root.get(&PUBLISHED).and_then(published);
+    Notes { parameters: parameters.collect(), published, prices: prices(root) }
 }
 
 fn published(at: At<'_>) -> Option<Published> {

@@ -10,7 +10,7 @@ const NAMING: [&str; 10] = ["database", "db", "email", "host", "login", "name", 
 /// Whether a value is a secret because of its key or one above it. `is_parameter` says it of parameters.
 pub(super) fn is_secret_place(path: &[&str], is_parameter: impl Fn(&str) -> bool) -> bool {
     match path {
-        ["published" | "thresholds" | "objectives", ..] => false,
+        ["published" | "prices" | "thresholds" | "objectives", ..] => false,
         ["parameters", name] | ["parameters", name, "value"] => is_parameter(name),
         ["parameters", ..] | ["variants", ITEM, "name" | "from"] => false,
         ["variants", ITEM, name] | ["load", "scenarios", _, "when", name] => is_parameter(name),
