@@ -22,7 +22,7 @@ pub const DEMO: Demo = Demo {
             "envoy-equal-rate",
         ],
     },
-    full: Length { takes: "about 85 minutes", time_scale: 1.0, repetitions: 3, variants: &[] },
+    full: Length { takes: "about 95 minutes", time_scale: 1.0, repetitions: 3, variants: &[] },
     only_full: None,
     needs: Some("PostgreSQL (the package postgresql of Debian and Ubuntu)"),
     optional: &[
