@@ -23,7 +23,7 @@ pub const SOCKETS_INTERVAL: Duration = Duration::from_millis(47);
 pub const SOCKETS_SHARE_MAX: f64 = 0.006;
 /// Share of a core that full readings of the sockets may take, which learn whose they are: with many connections, they are
 /// more than a second apart.
-pub const SOCKETS_FULL_SHARE_MAX: f64 = 0.001;
+pub const SOCKETS_FULL_SHARE_MAX: f64 = 0.002;
 
 /// Processes of the host that are looked at in one reading.
 pub const HOST_PROCESSES_MAX: usize = 65_536;
