@@ -298,7 +298,7 @@ mod tests {
         assert_eq!(value["format"], FORMAT);
         assert_eq!(
             keys(&value),
-            ["beside", "comparison", "format", "notes", "predictions", "run", "sentence", "trials"]
+            ["beside", "comparison", "costs", "format", "notes", "predictions", "run", "sentence", "trials"]
         );
         let trial = [
             "breakdowns",
