@@ -27,7 +27,7 @@ pub struct Examined {
     pub experiment: String,
     /// The factor on the durations of the load.
     pub time_scale: f64,
-    /// The runs without a change, spread over the others: they show what changes by itself.
+    /// The unchanged runs, spread over the others. Their differences are noise.
     pub as_is: Vec<Point>,
     /// The parameters that were scaled.
     pub parameters: Vec<ScaledParameter>,
@@ -87,7 +87,7 @@ pub struct Point {
 pub struct PointConclusion {
     /// The conclusion, in a sentence.
     pub claim: String,
-    /// Whether the run comes to it; `None` if what it is about was not measured.
+    /// True if the run shows the same; `None` if the run did not measure it.
     pub comes_back: Option<bool>,
     /// The measurement that contradicts it, in words; empty if it comes back.
     #[serde(default, skip_serializing_if = "String::is_empty")]

@@ -212,8 +212,8 @@ mod tests {
         assert_eq!(admitted_at(&mut budget, 3_000, Charge::from_hundredths(4_924)), 1);
     }
 
-    /// Operations that clients complete in a minute, one after another. Each visits nine partitions in turn and waits as it
-    /// is told.
+    /// Operations that clients complete in a minute, one after another. Each visits nine partitions in turn and waits for as
+    /// long as a refusal says.
     fn completed_by(clients: u32) -> usize {
         let (call, pause) = (Duration::from_millis(46), Duration::from_millis(280));
         let mut budgets: Vec<Budget> =

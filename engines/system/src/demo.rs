@@ -11,7 +11,7 @@ pub struct Demo {
     pub short: Length,
     /// The form that runs with `--full`.
     pub full: Length,
-    /// A conclusion that the short form is too short for, to follow "too short to show that"; `None` if there is none.
+    /// Conclusion that only the full form shows. It completes "too short to show that"; `None` if the short form shows all.
     pub only_full: Option<&'static str>,
     /// The programs that must be installed, in words; `None` if nothing is needed.
     pub needs: Option<&'static str>,

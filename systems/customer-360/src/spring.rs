@@ -76,7 +76,7 @@ impl SpringService {
         self.arguments.push(format!("--{property}={value}"));
     }
 
-    /// Replaces this process by the service, which ends at SIGTERM or SIGINT. Builds the jar if there is none yet.
+    /// Builds the jar if it is missing and replaces this process by the service, which ends on SIGTERM or SIGINT.
     ///
     /// # Errors
     ///
@@ -93,10 +93,10 @@ fn jar() -> Result<PathBuf, Error> {
     let folder = cache_folder().ok_or(Error::NoCacheFolder)?;
     let jar = folder.join(format!("customer-360-spring-{:016x}.jar", fingerprint()));
     if !jar.is_file() {
-        // Another process may build it at the same time: each has a folder of its own, and the later jar replaces the earlier.
+        // Several processes may build at once: each builds in a separate folder, and the last jar stays.
         let project = folder.join(format!("customer-360-spring-{}", std::process::id()));
         let built = build(&project, &jar);
-        // The folder is of no further use, whether the build succeeded or not, and harms nobody if it stays.
+        // The folder is not needed any more. An error is ignored: a folder that stays does no harm.
         let _ = std::fs::remove_dir_all(&project);
         built?;
     }

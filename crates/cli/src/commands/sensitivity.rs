@@ -3,9 +3,9 @@
 //!
 //! Parameters that no figure was fitted with have reasons of their own and are scaled only when they are named. Every run
 //! has all variants: the ratios are to the first one, and a parameter that is fitted for one variant acts in all of them.
-//! The experiment also runs as it is, first, in the middle and last, because only that shows what changes by itself.
+//! The unchanged experiment runs first, in the middle and last: differences between these runs are noise.
 //!
-//! Conclusions that are lost are a result and no failure. Every run has a file of its own, so that the command can be
+//! Lost conclusions are a result and no failure. Every run has a separate file, so that the command can be
 //! given again after an interruption and makes only what is missing.
 
 mod plan;

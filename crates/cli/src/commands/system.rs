@@ -1,7 +1,7 @@
 //! `narrows system NAME SERVICE`: one service of a reference system, as a process of its own.
 //!
-//! Every service serves on one thread, so that its processor time has a ceiling that load can reach. Its exporter of
-//! OpenTelemetry has another, and so has work that a system puts on threads of its own.
+//! Every service handles requests on one thread, so that load can reach the limit of its processor time. The exporter of
+//! OpenTelemetry has another thread, and some systems start more for other work.
 
 use narrows_system::CommandOutcome;
 

@@ -15,7 +15,7 @@ const FACTOR_FROM: f64 = 3.0;
 const MUCH_LARGER: f64 = 1.25;
 /// As many variants make a story of steps; with fewer there is nothing between the first and the best.
 const STORY_STEPS_MIN: usize = 3;
-/// With more, nobody would read the sentence to its end.
+/// Maximum number of steps in the sentence.
 const STORY_STEPS_MAX: usize = 5;
 
 impl<'a> Story<'a> {

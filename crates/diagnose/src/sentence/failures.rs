@@ -15,7 +15,7 @@ use crate::detectors::generator_limited::all_failed;
 const FAILED_MIN: f64 = 0.01;
 
 impl<'a> Story<'a> {
-    /// The trials in which the system failed every request; `None` if there are none.
+    /// Clause on the trials without a successful request; `None` if every trial has one.
     pub(super) fn failures(&self) -> Option<String> {
         let failed: Vec<&TrialEvidence> =
             self.finished().map(|(trial, _)| trial).filter(|trial| all_failed(trial)).collect();

@@ -1,7 +1,7 @@
 //! `remove-sidecar[=SERVICE]`: the proxies beside a service are gone; beside all services without one.
 //!
 //! None of their CPU is needed, and in each trace their spans take no time of their own. Sidecars that send no spans are part of
-//! the calls that pass them: such a call has a hop more for each, all equally long.
+//! the calls that pass them: each adds one hop to a call, and all hops of a call take equally long.
 
 use narrows_model::finding::{Evidence, Finding};
 use narrows_model::prediction::{Assumption, Change, ChangeKind};

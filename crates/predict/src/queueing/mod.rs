@@ -86,7 +86,7 @@ pub enum Burst {
 }
 
 impl Burst {
-    /// Each request by itself.
+    /// One request at a time.
     pub const ONE: Self = Self::Of(1.0);
 
     /// So many at this rate, in requests per second.

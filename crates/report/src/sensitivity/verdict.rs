@@ -1,4 +1,4 @@
-//! Whether the conclusions are kept: a sentence, and what limits it.
+//! The verdict on the conclusions: a sentence that says how many are kept, and its limits.
 
 use narrows_model::sensitivity::{Examined, Sensitivity};
 use narrows_model::units;
@@ -7,7 +7,7 @@ use super::claims::{Claim, are_bottlenecks, claims, scaled_runs};
 use super::noise::is_noise;
 use crate::figures::plural;
 
-/// Whether the conclusions are kept.
+/// Verdict on the conclusions.
 pub(super) struct Verdict {
     pub(super) sentence: String,
     /// Limits of the sentence, a clause each.

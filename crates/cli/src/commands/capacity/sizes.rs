@@ -1,7 +1,7 @@
 //! `narrows capacity --size`: the smallest of several sizes that keeps the objectives at a rate.
 //!
 //! A size is one value for each of some parameters, such as replicas and cores. Sizes are tried at that rate from the smallest to
-//! the largest, each as a run of its own, and the first that keeps the objectives is the result: a larger one is not tried.
+//! the largest, each in a separate run. The first that keeps the objectives is the result; larger ones are not tried.
 //! Where none does, the rate is searched that the best of them keeps.
 
 use std::fmt;
@@ -91,7 +91,7 @@ struct Tried<'a> {
 }
 
 impl Tried<'_> {
-    /// The probe at the rate that is asked for.
+    /// The probe at the requested rate.
     fn probe(&self) -> Option<&Probe> {
         self.capacity.probes.last()
     }
@@ -167,7 +167,7 @@ struct Bounds {
     repeats: u32,
 }
 
-/// The capacity of a size, in a run file of its own.
+/// The capacity of a size, measured in a separate run file.
 fn searched(
     arguments: &Arguments,
     size: &Size,
