@@ -161,8 +161,8 @@ impl DiagnosedRun {
 fn diagnosed(part: RunPart<'_>) -> Result<DiagnosedRun, Error> {
     let (evidence, experiment) = selected_evidence(part.path, part.selection)?;
     let mut findings = narrows_diagnose::diagnose_run(&evidence, &experiment.thresholds);
-    for (trial, findings) in evidence.trials.iter().zip(&mut findings) {
-        narrows_predict::add_gains(trial, None, None, findings);
+    for (at, findings) in findings.iter_mut().enumerate().take(evidence.trials.len()) {
+        narrows_predict::add_gains(&evidence.trials, at, None, None, findings);
     }
     Ok(DiagnosedRun { evidence, findings, experiment })
 }
@@ -260,9 +260,10 @@ fn conclude(evidence: RunEvidence, experiment: &RecordedExperiment) -> Outcome {
     let judged: Vec<Vec<ObjectiveResult>> =
         evidence.trials.iter().map(|trial| judgement::of_trial(&experiment.objectives, trial)).collect();
     let mut outcome = narrows_diagnose::conclude(evidence, judged, experiment.notes.clone(), &experiment.thresholds);
-    for (at, (trial, findings)) in outcome.evidence.trials.iter().zip(&mut outcome.findings).enumerate() {
+    let run = &outcome.evidence.trials;
+    for (at, findings) in outcome.findings.iter_mut().enumerate().take(run.len()) {
         let (limit, calls) = (outcome.limits.get(at), outcome.call_graphs.get(at));
-        outcome.ladders.push(narrows_predict::add_gains(trial, limit, calls, findings));
+        outcome.ladders.push(narrows_predict::add_gains(run, at, limit, calls, findings));
     }
     outcome.scored = scored(&outcome, &experiment.request_parameters, Order::Later);
     outcome.costs = outcome.notes.prices.as_ref().map_or_else(Vec::new, |prices| costs(prices, &outcome));

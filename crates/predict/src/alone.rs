@@ -1,7 +1,8 @@
 //! Whether a recognised change is all that one trial changed of another.
 //!
 //! Not every change is recognised. Where two trials differ in the parameters of a smaller difference with the same changes,
-//! and in more of them, something else was changed besides, and what came of both proves nothing about the one.
+//! and in more of them, something else was changed besides, and what came of both proves nothing about the one. And whether it is one
+//! step, as far as the trials between them tell.
 
 use std::collections::BTreeSet;
 
@@ -28,6 +29,27 @@ impl Pair {
             && other.parameters.is_subset(&self.parameters)
             && other.changes() == self.changes()
     }
+}
+
+/// Whether one pair's later trial is another's earlier one.
+fn is_before(one: &Pair, other: &Pair) -> bool {
+    one.scored.after == other.scored.before
+}
+
+/// The pairs of one step: without those between whose trials another one lies that took each of two parts of the way.
+pub(crate) fn steps(pairs: Vec<Pair>) -> Vec<Pair> {
+    let is_part = |part: &Pair, of: &Pair| {
+        part.parameters.len() < of.parameters.len() && part.parameters.is_subset(&of.parameters)
+    };
+    let is_two_steps = |pair: &Pair| {
+        let parts = || pairs.iter().filter(|part| is_part(part, pair));
+        let firsts = parts().filter(|first| first.scored.before == pair.scored.before);
+        firsts
+            .flat_map(|first| parts().filter(move |second| is_before(first, second)))
+            .any(|second| second.scored.after == pair.scored.after)
+    };
+    let is_step: Vec<bool> = pairs.iter().map(|pair| !is_two_steps(pair)).collect();
+    pairs.into_iter().zip(is_step).filter(|(_, is_step)| *is_step).map(|(pair, _)| pair).collect()
 }
 
 /// The parameters that two trials bind to different values.

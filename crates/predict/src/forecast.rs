@@ -25,7 +25,7 @@ use crate::queueing::mva::USERS_MAX;
 use crate::random::Random;
 use crate::refusals::refusals_s;
 use crate::retime::{RetimedTrace, Sample};
-use crate::system::{Level, LoadGrowth, LoadedCpu, System};
+use crate::system::{Level, LoadGrowth, LoadedCpu, QuietTime, System, other_load};
 use crate::tail::{OldNew, Tail};
 use crate::{Cannot, DiagnosedTrial};
 
@@ -136,7 +136,10 @@ impl<'a> Ground<'a> {
         let refusals_s = refusals_s(trial, &Scene { diagnosed, system: &system, sample: &sample });
         // Waits of requests that arrive together are known without that of one that waits for nothing.
         let is_alone = system.levels.len() == 1 && !system.is_one_user() && system.burst == Burst::ONE;
-        let quiet = sample.quiet(&system.levels[0]).filter(|_| is_alone);
+        let quiet = sample
+            .quiet(&system.levels[0])
+            .filter(|_| is_alone)
+            .map(|quiet| quiet.shorter(lighter_quiet(diagnosed, &system)));
         let system = fitted(&System { quiet, ..system }, &refusals_s);
         let alone_ns = system.network().unloaded_s() * 1e9;
         let traced_share = sample.mean_ns().filter(|_| alone_ns > 0.0).map(|mean_ns| mean_ns / alone_ns);
@@ -393,6 +396,13 @@ impl<'a> Ground<'a> {
     }
 }
 
+/// Time of a request that waits for nothing by a lighter load on the same programs; `None` without one, or without its traces.
+fn lighter_quiet(diagnosed: &DiagnosedTrial<'_>, system: &System) -> Option<QuietTime> {
+    let other = other_load(diagnosed.trial, diagnosed.run, &system.levels)?;
+    let is_lighter = other.level.rate() < system.levels[0].rate();
+    is_lighter.then(|| Sample::new(other.trial, std::slice::from_ref(&other.level)).quiet(&other.level))?
+}
+
 fn loads(levels: &[Level]) -> Vec<LoadLevel> {
     levels.iter().map(|level| level.load).collect()
 }
@@ -440,7 +450,9 @@ fn with_change(system: &System, case: &Case<'_>, requests: &[RetimedTrace]) -> S
     (case.adjust)(&mut changed);
     let unloaded_s = system.network().unloaded_s();
     let weight: f64 = requests.iter().map(|one| one.weight).sum();
-    if weight <= 0.0 {
+    if weight <= 0.0 && system.is_batch {
+        changed.delay_s += system.batch_rest_s(&changed) - system.delay_s;
+    } else if weight <= 0.0 {
         changed.delay_s -= system.unexplained_with(unloaded_s - changed.network().unloaded_s());
     } else {
         let saved_s = requests.iter().map(|one| (one.old_ns - one.new_ns) * one.weight).sum::<f64>() / weight / 1e9;

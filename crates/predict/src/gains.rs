@@ -15,15 +15,19 @@ use crate::{Cannot, DiagnosedTrial};
 /// From this factor on, a figure of the model is given as a multiple of the measured one.
 const MANY_TIMES: f64 = 3.0;
 
-/// Gives each finding of a trial that suggests a change, and each of its effects, what this change would gain. Returns the
-/// order in which these changes gain most together.
+/// Gives each finding of a trial, by its place in the run, that suggests a change, and each of its effects, what this change would
+/// gain. Returns the order in which these changes gain most together.
+///
+/// # Panics
+/// If the run has no trial at this place.
 pub fn add_gains(
-    trial: &TrialEvidence,
+    run: &[TrialEvidence],
+    at: usize,
     limit: Option<&Limit>,
     calls: Option<&CallGraph>,
     findings: &mut [Finding],
 ) -> Ladder {
-    let diagnosed = DiagnosedTrial { trial, findings, limit, calls };
+    let diagnosed = DiagnosedTrial { trial: &run[at], run, findings, limit, calls };
     let changes = suggest::changes(&diagnosed);
     if changes.is_empty() {
         return Ladder::default();

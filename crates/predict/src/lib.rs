@@ -63,6 +63,8 @@ use system::System;
 pub struct DiagnosedTrial<'a> {
     /// Evidence.
     pub trial: &'a TrialEvidence,
+    /// All trials of its run; empty if only this one is known.
+    pub run: &'a [TrialEvidence],
     /// Findings, dearest first.
     pub findings: &'a [Finding],
     /// Limit of its throughput; `None` if it was not judged.
@@ -72,9 +74,9 @@ pub struct DiagnosedTrial<'a> {
 }
 
 impl<'a> DiagnosedTrial<'a> {
-    /// Without a verdict on the limit and without calls.
+    /// Without a verdict on the limit, without calls and other trials.
     pub fn new(trial: &'a TrialEvidence, findings: &'a [Finding]) -> Self {
-        Self { trial, findings, limit: None, calls: None }
+        Self { trial, run: &[], findings, limit: None, calls: None }
     }
 }
 
@@ -82,6 +84,7 @@ impl<'a> DiagnosedTrial<'a> {
 pub fn diagnosed_trials(outcome: &Outcome) -> Vec<DiagnosedTrial<'_>> {
     let of = |(at, trial)| DiagnosedTrial {
         trial,
+        run: &outcome.evidence.trials,
         findings: outcome.findings.get(at).map_or(&[][..], Vec::as_slice),
         limit: outcome.limits.get(at),
         calls: outcome.call_graphs.get(at),

@@ -9,7 +9,7 @@ use narrows_model::finding::evidence::load::LoadLevel;
 use narrows_model::histogram::Histogram;
 use narrows_model::prediction::{Change, Doubt, Figures, Measured, Prediction, Scored};
 
-use crate::alone::{Pair, alone, differing};
+use crate::alone::{Pair, alone, differing, steps};
 use crate::forecast::Ground;
 use crate::recognition::made_changes;
 use crate::rules::rules;
@@ -27,7 +27,8 @@ pub enum Order {
 
 /// Of all trials of a run, those that made a recognised change to another one under the same load, and as far as can be told
 /// no other: what was predicted from the one and measured in the other. Repetitions of a variant change nothing, and are
-/// compared with their like. `request_parameters` are those that the requests of the load are written with.
+/// compared with their like. In order of time, two trials with another one between them that took part of the way are left out: both
+/// parts say more. `request_parameters` are those that the requests of the load are written with.
 pub fn score_run(trials: &[DiagnosedTrial<'_>], request_parameters: &BTreeSet<String>, order: Order) -> Vec<Scored> {
     let of_trial = |(at, diagnosed): (usize, &DiagnosedTrial<'_>)| {
         let trial = diagnosed.trial;
@@ -43,7 +44,8 @@ pub fn score_run(trials: &[DiagnosedTrial<'_>], request_parameters: &BTreeSet<St
             trials.iter().enumerate().filter(is_meant).map(|(_, other)| other).collect();
         score_trial(diagnosed, &others)
     };
-    alone(trials.iter().enumerate().flat_map(of_trial).collect())
+    let pairs = trials.iter().enumerate().flat_map(of_trial).collect();
+    alone(if order == Order::Later { steps(pairs) } else { pairs })
 }
 
 fn score_trial(diagnosed: &DiagnosedTrial<'_>, others: &[&DiagnosedTrial<'_>]) -> Vec<Pair> {

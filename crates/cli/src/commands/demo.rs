@@ -57,7 +57,7 @@ pub(crate) struct Arguments {
     #[arg(long, conflicts_with_all = ["name", "keep", "open", "time_scale", "variant"])]
     all: bool,
     /// With --all: make the page from these runs instead of running; RUN may be a folder of them
-    #[arg(long, value_name = "RUN", num_args = 1.., requires = "all", conflicts_with = "full")]
+    #[arg(long, value_name = "RUN", num_args = 1.., requires = "all", conflicts_with_all = ["full", "name"])]
     from: Vec<PathBuf>,
 }
 

@@ -75,7 +75,11 @@ impl Method for AddReplicas {
         }));
         let adjust = move |system: &mut System| {
             let meant = system.programs.iter_mut().filter(|program| program.service == service);
-            meant.for_each(|program| program.replicas = replicas);
+            for program in meant {
+                program.replicas = replicas;
+                system.fixed_cores += program.fixed_cores * (growth - 1.0);
+                program.fixed_cores *= growth;
+            }
             caches.iter().for_each(|caches| caches.spread(system, growth));
         };
         Ok(Effect { cases: vec![Case::new(adjust)], assumptions, ..Effect::default() })

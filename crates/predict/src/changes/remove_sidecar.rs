@@ -65,7 +65,7 @@ impl Method for RemoveSidecar {
         let entry_ns = entry_ns(&gone, hop_ns, scene);
         let removed = gone.clone();
         let edit = move |traced: &SampledTrace<'_>, _: &[f64]| without(traced, &removed, hop_ns, scene);
-        let adjust = move |system: &mut System| gone.iter().for_each(|name| system.scale_cpu(name, 0.0));
+        let adjust = move |system: &mut System| gone.iter().for_each(|name| system.remove(name));
         let mut case = Case::with_edit(adjust, edit, scene.sample);
         for request in &mut case.retimed {
             request.new_ns = (request.new_ns - entry_ns).max(0.0);

@@ -69,10 +69,13 @@ impl<'a> Sample<'a> {
             Some(SampledTrace { own: vec![1.0; trace.spans.len()], tree, level, weight: trace.weight })
         };
         let traces = trial.traces.iter().step_by(step).filter_map(traced);
-        Self {
-            traces: traces.filter(|traced| traced.tree.length_ns(traced.tree.root) > 0.0).collect(),
-            names: Names::new(trial),
+        let mut traces: Vec<SampledTrace<'_>> =
+            traces.filter(|traced| traced.tree.length_ns(traced.tree.root) > 0.0).collect();
+        // Beside them, services may begin traces of their own: jobs, and what a request leaves to be done later.
+        if traces.iter().any(SampledTrace::is_of_load) {
+            traces.retain(SampledTrace::is_of_load);
         }
+        Self { traces, names: Names::new(trial) }
     }
 
     /// How long the requests of these traces took, mean; none without traces.
@@ -166,6 +169,11 @@ fn places<'a>(names: &'a Names, tree: &TimedTree<'a>, at: usize) -> impl Iterato
 }
 
 impl SampledTrace<'_> {
+    /// Whether its request came from outside with the parent of its first span, as those of the load generator do.
+    fn is_of_load(&self) -> bool {
+        self.tree.span(self.tree.root).parent_id.is_some()
+    }
+
     /// Own time of a span, its waits taken out.
     pub(crate) fn own_ns(&self, at: usize) -> f64 {
         self.tree.own_ns(at) * self.own[at]

@@ -7,7 +7,7 @@ use narrows_model::finding::evidence::cpu::CpuLimit;
 use narrows_model::finding::evidence::hot_partition::PlaceKind;
 use narrows_model::finding::{Evidence, Finding};
 use narrows_model::prediction::ResourceKind;
-use narrows_model::series::names;
+use narrows_model::series::{Series, names};
 
 use super::Level;
 use crate::queueing::Station;
@@ -46,10 +46,11 @@ impl Demands {
     }
 
     /// Those that fit these levels best; `None` if no CPU was sampled in any.
-    pub(crate) fn of(levels: &[Level]) -> Option<Self> {
+    pub(crate) fn of<'l>(levels: impl IntoIterator<Item = &'l Level>) -> Option<Self> {
+        let levels: Vec<&Level> = levels.into_iter().collect();
         let services: BTreeSet<&String> = levels.iter().flat_map(|level| level.cpu.keys()).collect();
         let by_service: BTreeMap<String, Cost> =
-            services.into_iter().map(|service| (service.clone(), cost(service, levels))).collect();
+            services.into_iter().map(|service| (service.clone(), cost(service, &levels))).collect();
         let has_cpu = by_service.values().any(|cost| cost.fixed_cores + cost.request_s > 0.0);
         let has_services = by_service.keys().any(|service| service != names::GENERATOR);
         (has_services && has_cpu).then_some(Self { by_service })
@@ -78,7 +79,7 @@ impl Demands {
 
 /// The straight line through the cores in use against the rate that is closest in the sum of squares, each second of a level
 /// counted once, neither part below 0. Levels whose rates hardly differ say nothing of a fixed part.
-fn cost(service: &str, levels: &[Level]) -> Cost {
+fn cost(service: &str, levels: &[&Level]) -> Cost {
     let mut sums = Sums::default();
     let (mut rate_min, mut rate_max) = (f64::INFINITY, 0.0_f64);
     for level in levels {
@@ -141,6 +142,9 @@ pub(crate) struct Program {
     pub(crate) is_one_thread: bool,
     /// Whether the threads of each replica take turns, so that they use one core together.
     pub(crate) takes_turns: bool,
+    /// How long the kernel held a replica back at its limit, as a share of what its CPU would take if it were used in one piece,
+    /// 0 to 1. It is less where a request waits for something else before its quota is used up. `None` if it was not measured.
+    pub(crate) held_share: Option<f64>,
 }
 
 impl Program {
@@ -148,23 +152,47 @@ impl Program {
     /// for the machine, and use so many processors at the same time. Its limit is no lower than this rate, which was measured.
     /// `pause_s` is the think time of the only user; `None` with several.
     pub(crate) fn station(&self, processors: f64, rate_top: f64, pause_s: Option<f64>) -> Station {
-        let copies = if self.fullest_share.is_some() { 1 } else { self.replicas.max(1) };
-        let each_s = self.demand_s * self.fullest_share.unwrap_or(1.0 / f64::from(copies));
+        let copies = self.copies();
+        let each_s = self.each_s();
         let one = match self.limit() {
             // Several servers that together have what is free of the limit.
             Some(limit) => {
                 let servers = limit.floor().max(1.0);
                 let free = free_cores(limit, self.fixed_cores / f64::from(self.replicas.max(1)), rate_top * each_s);
-                let unused_share = |cap: f64| match pause_s {
-                    Some(pause_s) => pause_s / QUOTA_PERIOD_S,
-                    None => 1.0 - rate_top * each_s / cap,
-                };
-                let own_s = self.cap.map_or(each_s, |cap| throttled_s(each_s, cap, unused_share(cap)));
+                let held_s = self.cap.map_or(0.0, |cap| self.held_in_one_piece_s(cap, rate_top, pause_s));
+                let own_s = each_s + held_s * self.held_share.unwrap_or(1.0);
                 Station { own_s, ..Station::new(each_s * servers / free, servers as u32) }
             }
             None => Station::without_queue(each_s / processors),
         };
         Station { copies, is_shared: !self.is_one_thread, ..one }
+    }
+
+    /// Replicas that requests are spread over; 1 where they are uneven.
+    fn copies(&self) -> u32 {
+        if self.fullest_share.is_some() { 1 } else { self.replicas.max(1) }
+    }
+
+    /// CPU of a request in a replica, in the fullest one where they are uneven, core-seconds.
+    fn each_s(&self) -> f64 {
+        self.demand_s * self.fullest_share.unwrap_or(1.0 / f64::from(self.copies()))
+    }
+
+    /// Time for which a quota holds a request back in a replica when it uses its CPU there in one piece, seconds.
+    fn held_in_one_piece_s(&self, cap: f64, rate_top: f64, pause_s: Option<f64>) -> f64 {
+        let each_s = self.each_s();
+        let unused_share = match pause_s {
+            Some(pause_s) => pause_s / QUOTA_PERIOD_S,
+            None => 1.0 - rate_top * each_s / cap,
+        };
+        throttled_s(each_s, cap, unused_share) - each_s
+    }
+
+    /// Sets [`Self::held_share`] to what the kernel counted under the load of one user, with these requests per second.
+    pub(super) fn set_held_share(&mut self, trial: &TrialEvidence, rate: f64, pause_s: f64) {
+        let held_s = held(trial, &self.service).map(|held| held / rate);
+        let in_one_piece_s = self.cap.map_or(0.0, |cap| self.held_in_one_piece_s(cap, rate, Some(pause_s)));
+        self.held_share = held_s.filter(|_| in_one_piece_s > 0.0).map(|held_s| (held_s / in_one_piece_s).min(1.0));
     }
 
     /// Cores that a replica can use.
@@ -198,6 +226,18 @@ fn throttled_s(cpu_s: f64, cap: f64, unused_share: f64) -> f64 {
         return cpu_s;
     }
     cpu_s / cap - (QUOTA_PERIOD_S - quota_s) * quota_s / cpu_s * unused_share.clamp(0.0, 1.0)
+}
+
+/// Share of the counted time for which the kernel held a service back at its limit, of its replicas the one that was held back
+/// longest; `None` if it was not measured.
+fn held(trial: &TrialEvidence, service: &str) -> Option<f64> {
+    let is_meant = |series: &&Series| series.key.name == names::CGROUP_THROTTLED_TIME && series.key.service == service;
+    let of_replica = |series: &Series| {
+        let counted = series.points.iter().filter(|point| trial.is_counted(point.time_ns)).map(|point| point.value);
+        let (sum, count) = counted.fold((0.0, 0_u32), |(sum, count), value| (sum + value, count + 1));
+        (count > 0).then(|| sum / f64::from(count))
+    };
+    trial.series.iter().filter(is_meant).filter_map(of_replica).reduce(f64::max)
 }
 
 /// The services of a trial, their demands still 0.
@@ -256,7 +296,7 @@ mod tests {
         let level = |rate: f64, cores: f64| Level::of_cpu("shop", rate, cores);
         let fitted = |points: &[(f64, f64)]| {
             let levels: Vec<Level> = points.iter().map(|point| level(point.0, point.1)).collect();
-            cost("shop", &levels)
+            cost("shop", &levels.iter().collect::<Vec<_>>())
         };
         let close = |one: Cost, fixed_cores: f64, request_s: f64| {
             assert!(
@@ -288,6 +328,9 @@ mod tests {
         assert!((own_s(Some(0.0)) - 0.2).abs() < 1e-12, "{}", own_s(Some(0.0)));
         assert!((own_s(Some(0.3)) - 0.165).abs() < 1e-12, "{}", own_s(Some(0.3)));
         assert!(own_s(None) < 0.2, "at a low rate some requests begin with a quota");
+        let waiting = Program { held_share: Some(0.25), ..batch.clone() };
+        let own_s = waiting.station(1.0, 0.5, Some(0.0)).own_time_s();
+        assert!((own_s - (0.06 + 0.14 / 4.0)).abs() < 1e-12, "most of its quota came while it waited: {own_s}");
     }
 
     #[test]

@@ -1,7 +1,8 @@
 //! CPU of a request under a load that was not measured.
 //!
-//! Levels of different loads tell how CPU depends on the load (`demands.rs`). One level does not: with more requests under way a
-//! process handles more of them each time that it runs, so that each needs less CPU, as far as its program works that way.
+//! Levels of different loads tell how CPU depends on the load (`demands.rs`), and so does another trial of the run that puts another
+//! load on the same programs (`other_load.rs`). One level does not: with more requests under way a process handles more of them each
+//! time that it runs, so that each needs less CPU, as far as its program works that way.
 
 use super::System;
 
@@ -11,6 +12,11 @@ use super::System;
 const POWERS: [f64; 2] = [-0.7, 0.1];
 /// Median of these powers.
 const LIKELY_POWER: f64 = -0.2;
+/// Powers with which CPU differs from a straight line through two lighter loads: eight of ten recordings of these programs, without
+/// those whose virtual machine compiles meanwhile.
+const POWERS_BESIDE_LINE: [f64; 2] = [-0.35, 0.15];
+/// Median of these powers.
+const LIKELY_POWER_BESIDE_LINE: f64 = -0.1;
 
 /// Load of the programs of a system with a change, as a multiple of that without.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -40,13 +46,15 @@ impl LoadedCpu {
     /// The most likely one; `None` with several levels, which tell it, and with one user, whose requests meet no other.
     pub(crate) fn likely(system: &System) -> Option<Self> {
         let is_unknown = system.levels.len() == 1 && !system.is_one_user();
-        is_unknown.then_some(Self { power: LIKELY_POWER })
+        let power = if system.other_load.is_some() { LIKELY_POWER_BESIDE_LINE } else { LIKELY_POWER };
+        is_unknown.then_some(Self { power })
     }
 
     /// Both ends of the interval; empty where nothing is unknown.
     pub(crate) fn ends(system: &System) -> Vec<Self> {
-        let powers = if Self::likely(system).is_some() { &POWERS[..] } else { &[] };
-        powers.iter().map(|power| Self { power: *power }).collect()
+        let powers = if system.other_load.is_some() { POWERS_BESIDE_LINE } else { POWERS };
+        let ends = powers.iter().map(|power| Self { power: *power }).collect();
+        Self::likely(system).map_or_else(Vec::new, |_| ends)
     }
 
     /// Gives a changed system the CPU of so much more load. Replicas that were added share it.

@@ -8,10 +8,12 @@ mod capacity;
 mod demands;
 mod levels;
 mod loaded_cpu;
+mod other_load;
 mod sections;
 mod stores;
 mod waits;
 
+use narrows_model::evidence::TrialEvidence;
 use narrows_model::load::Arrivals;
 use narrows_model::prediction::{Resource, ResourceKind};
 use narrows_model::run::Verdict;
@@ -20,6 +22,7 @@ use narrows_model::series::names;
 pub(crate) use demands::{Demands, Program};
 pub(crate) use levels::{Level, levels};
 pub(crate) use loaded_cpu::{LoadGrowth, LoadedCpu};
+pub(crate) use other_load::other_load;
 pub(crate) use sections::Section;
 pub(crate) use stores::Store;
 pub(crate) use waits::{Wait, WaitCause};
@@ -44,6 +47,14 @@ pub(crate) struct QuietTime {
     pub(crate) most_s: f64,
 }
 
+impl QuietTime {
+    /// The shorter ones of both.
+    pub(crate) fn shorter(self, other: Option<Self>) -> Self {
+        let Some(other) = other else { return self };
+        Self { least_s: self.least_s.min(other.least_s), most_s: self.most_s.min(other.most_s) }
+    }
+}
+
 /// A system and its load.
 #[derive(Debug, Clone)]
 pub(crate) struct System {
@@ -62,6 +73,8 @@ pub(crate) struct System {
     pub(crate) processors: f64,
     /// Whether the only user's request is a batch, on whose items replicas and services work at the same time.
     pub(crate) is_batch: bool,
+    /// Level of another trial in which the same programs had another load.
+    pub(crate) other_load: Option<Level>,
     /// Sections that so many requests at a time may enter.
     pub(crate) sections: Vec<Section>,
     /// Stores with a provisioned rate.
@@ -100,7 +113,9 @@ impl System {
         let mut levels = levels::levels(trial)?;
         let all = levels.len();
         levels::without_warm_up(&mut levels, diagnosed.findings);
-        let demands = Demands::of(&levels).ok_or(Cannot::NoCpu)?;
+        let other_load = other_load(trial, diagnosed.run, &levels);
+        let demands =
+            Demands::of(levels.iter().chain(other_load.as_ref().map(|other| &other.level))).ok_or(Cannot::NoCpu)?;
         let mut system = Self {
             programs: demands::programs(trial, diagnosed.findings),
             machine_s: 0.0,
@@ -108,6 +123,7 @@ impl System {
             cores: demands::cores(trial),
             processors: 1.0,
             is_batch: false,
+            other_load: other_load.map(|other| other.level),
             sections: Vec::new(),
             stores: stores::stores(trial),
             waits: Vec::new(),
@@ -127,7 +143,11 @@ impl System {
             levels,
         };
         system.set_demands(&demands);
-        system.is_batch = system.works_at_once();
+        if system.is_one_user() {
+            let (rate, pause_s) = (system.rate_top(), system.think_s);
+            system.programs.iter_mut().for_each(|program| program.set_held_share(trial, rate, pause_s));
+            system.is_batch = system.works_at_once() || waiting_threads(trial) > 1.0;
+        }
         system.waits = waits::waits(diagnosed, &system.levels);
         let capacity = Capacity::of(&system.levels);
         system.sections = sections::sections(diagnosed, &system.programs, capacity.as_ref(), &system.waits);
@@ -136,7 +156,10 @@ impl System {
 
     /// System with the demands and the think time of other levels, and its own levels; `None` if either has no CPU samples.
     pub(crate) fn with_demands_of(&self, levels: &[Level]) -> Option<Self> {
-        let (own, other) = (Demands::of(&self.levels)?, Demands::of(levels)?);
+        let (own, other) = (
+            Demands::of(self.levels.iter().chain(&self.other_load))?,
+            Demands::of(levels.iter().chain(&self.other_load))?,
+        );
         let ratio = |other: f64, own: f64| if own > 0.0 && other > 0.0 { other / own } else { 1.0 };
         let mut system = self.clone();
         for program in &mut system.programs {
@@ -162,11 +185,22 @@ impl System {
         self.processors = if shortest_s > 0.0 { (cpu_s / shortest_s).clamp(1.0, self.cores.max(1.0)) } else { 1.0 };
     }
 
-    /// Whether one user's request uses more time of services than it takes.
+    /// Whether a request uses more time of services than it takes.
     fn works_at_once(&self) -> bool {
         let own_s: f64 = self.programs.iter().map(|program| self.own_s(program)).sum();
         let shortest_s = self.levels.iter().map(Level::mean_s).fold(f64::INFINITY, f64::min);
-        self.is_one_user() && own_s > BATCH_MIN * shortest_s
+        own_s > BATCH_MIN * shortest_s
+    }
+
+    /// The rest of a batch's time with a change, seconds: what the delay of the changed system is, if `self` is the system without.
+    ///
+    /// Some items wait while others compute, so that the two times do not add up: the whole is as long as the hypotenuse of both,
+    /// between their sum, as for one item, and the longer of them, as for very many.
+    pub(crate) fn batch_rest_s(&self, changed: &Self) -> f64 {
+        let own_s = |system: &Self| system.network().unloaded_s() - system.delay_s;
+        let (whole_s, old_s, new_s) = (self.network().unloaded_s(), own_s(self), own_s(changed));
+        let waits_squared = (whole_s * whole_s - old_s * old_s).max(0.0);
+        (waits_squared + new_s * new_s).sqrt() - new_s
     }
 
     /// The stations in the order of [`Self::resources`].
@@ -312,6 +346,15 @@ impl System {
         }
     }
 
+    /// Takes a program away, with the CPU that it uses without requests.
+    pub(crate) fn remove(&mut self, service: &str) {
+        self.scale_cpu(service, 0.0);
+        for program in self.programs.iter_mut().filter(|program| program.service == service) {
+            self.fixed_cores -= program.fixed_cores;
+            program.fixed_cores = 0.0;
+        }
+    }
+
     /// Whether no request ever meets another: one user, who waits for each response.
     pub(crate) fn is_one_user(&self) -> bool {
         self.levels.iter().all(|level| level.load.arrivals.is_none() && level.load.users <= 1)
@@ -326,6 +369,12 @@ impl System {
     pub(crate) fn program(&self, service: &str) -> Option<&Program> {
         self.programs.iter().find(|program| program.service == service)
     }
+}
+
+/// Threads of all services that wait for a processor at a time, mean. Those of one user's request are at most one as long as it does
+/// one thing after another.
+fn waiting_threads(trial: &TrialEvidence) -> f64 {
+    trial.service_names().into_iter().map(|service| trial.counted_usage(names::CPU_WAIT, service).mean).sum()
 }
 
 /// Of stations that work on a batch at the same time, as their copies do, leaves the time of the one that takes longest.
@@ -349,6 +398,21 @@ mod tests {
         let mut stations = [Station::new(0.4, 1), copies, Station::of_waits(0.9, 1)];
         only_longest(&mut stations);
         assert_eq!(stations.map(|station| station.own_time_s()), [0.0, 0.5, 0.0]);
+    }
+
+    #[test]
+    fn items_of_a_batch_wait_while_others_compute() {
+        let steps = vec![(1, 15)];
+        let trial = simulator::System { steps, think_ms: 50.0, ..simulator::System::default() }.run("a");
+        let mut system = System::read(&DiagnosedTrial::new(&trial, &[])).expect("a system");
+        assert!(!system.is_batch, "one request after another");
+        let own_s = system.network().unloaded_s() - system.delay_s;
+        system.delay_s = own_s * (5.0 / 4.0 - 1.0);
+        let mut changed = system.clone();
+        let services: Vec<String> = system.programs.iter().map(|program| program.service.clone()).collect();
+        services.iter().for_each(|service| changed.scale_cpu(service, 0.0));
+        assert!((system.batch_rest_s(&changed) - own_s * 3.0 / 4.0).abs() < 1e-9, "3² + 4² = 5²");
+        assert!((system.batch_rest_s(&system) - system.delay_s).abs() < 1e-9, "nothing was changed");
     }
 
     #[test]

@@ -9,6 +9,7 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
 
 use narrows_lab::capacity::{Capacity, Ceiling, Probe, SearchEnd, SearchRequest, Verdict, search};
+use narrows_lab::experiment::Experiment;
 use narrows_model::run::RunState;
 use narrows_model::units;
 
@@ -84,9 +85,28 @@ fn sizes(dimensions: &[Dimension]) -> Result<Vec<Size>, Failure> {
     Ok(all)
 }
 
+/// A size with what is run for it.
+struct Prepared<'a> {
+    size: &'a Size,
+    experiment: Experiment,
+    variant: String,
+}
+
+impl<'a> Prepared<'a> {
+    fn new(arguments: &Arguments, size: &'a Size) -> Result<Self, Failure> {
+        let experiment = super::super::read_experiment_with(&arguments.file, &size.values)?;
+        let variant = match (&arguments.variant[..], experiment.variants.first()) {
+            ([named], _) => named.clone(),
+            ([], Some(first)) => first.name.clone(),
+            _ => return Err(Failure::new("expected one `--variant` beside `--size`")),
+        };
+        Ok(Self { size, experiment, variant })
+    }
+}
+
 /// A size that was tried.
 struct Tried<'a> {
-    size: &'a Size,
+    prepared: &'a Prepared<'a>,
     capacity: Capacity,
 }
 
@@ -113,15 +133,17 @@ impl Tried<'_> {
 
 pub(super) fn execute(arguments: &Arguments) -> Outcome {
     let sizes = sizes(&arguments.size)?;
+    // A mistake in the last size is known before the first one is measured.
+    let sizes = sizes.iter().map(|size| Prepared::new(arguments, size)).collect::<Result<Vec<_>, _>>()?;
     let out = arguments.out.clone().unwrap_or_else(|| runs_folder::new_path("capacity").with_extension(""));
     let stop =
         crate::signals::stop_flag().map_err(|error| Failure::new(format!("cannot listen for signals: {error}")))?;
     let mut tried: Vec<Tried<'_>> = Vec::new();
-    for (n, size) in (1..).zip(&sizes) {
-        stderr::say(&format!("\nsize {n} of {}: {size}", sizes.len()));
+    for (n, prepared) in (1..).zip(&sizes) {
+        stderr::say(&format!("\nsize {n} of {}: {}", sizes.len(), prepared.size));
         let bounds = Bounds { from: Some(arguments.to), floor: Some(arguments.to), repeats: 0 };
         let path = out.join(format!("{n:02}.narrows"));
-        tried.push(Tried { size, capacity: searched(arguments, size, &bounds, path, &stop)? });
+        tried.push(Tried { prepared, capacity: searched(arguments, prepared, &bounds, path, &stop)? });
         if tried.last().is_some_and(Tried::is_kept) {
             break;
         }
@@ -153,11 +175,11 @@ fn best<'a>(
     stderr::say(&format!(
         "\nno size keeps the objectives at {}; the best is searched: {}",
         units::rate(arguments.to),
-        best.size
+        best.prepared.size
     ));
     let bounds = Bounds { from: arguments.from, floor: arguments.floor, repeats: arguments.repeat };
-    let capacity = searched(arguments, best.size, &bounds, out.join("best.narrows"), stop)?;
-    Ok(Some(Tried { size: best.size, capacity }))
+    let capacity = searched(arguments, best.prepared, &bounds, out.join("best.narrows"), stop)?;
+    Ok(Some(Tried { prepared: best.prepared, capacity }))
 }
 
 /// Bounds of a search below `--to`.
@@ -170,20 +192,14 @@ struct Bounds {
 /// The capacity of a size, measured in a separate run file.
 fn searched(
     arguments: &Arguments,
-    size: &Size,
+    prepared: &Prepared<'_>,
     bounds: &Bounds,
     path: PathBuf,
     stop: &AtomicBool,
 ) -> Result<Capacity, Failure> {
-    let experiment = super::super::read_experiment_with(&arguments.file, &size.values)?;
-    let variant = match (&arguments.variant[..], experiment.variants.first()) {
-        ([named], _) => named.clone(),
-        ([], Some(first)) => first.name.clone(),
-        _ => return Err(Failure::new("expected one `--variant` beside `--size`")),
-    };
     let wanted = SearchRequest {
-        experiment: &experiment,
-        variants: vec![variant],
+        experiment: &prepared.experiment,
+        variants: vec![prepared.variant.clone()],
         from: bounds.from,
         to: arguments.to,
         floor: bounds.floor,
@@ -213,11 +229,11 @@ struct SizeResult<'a> {
 
 impl SizeResult<'_> {
     fn text(&self) -> String {
-        let width = self.tried.iter().map(|tried| tried.size.to_string().chars().count()).max().unwrap_or(0);
+        let width = self.tried.iter().map(|tried| tried.prepared.size.to_string().chars().count()).max().unwrap_or(0);
         let row = |tried: &Tried<'_>| {
             let Some(probe) = tried.probe() else { return String::new() };
             let (achieved, p95) = (units::rate(probe.achieved), units::duration(probe.p95_ns as f64));
-            format!("  {:<width$}  {achieved:>10}  {p95:>8}  {}\n", tried.size.to_string(), fate(probe))
+            format!("  {:<width$}  {achieved:>10}  {p95:>8}  {}\n", tried.prepared.size.to_string(), fate(probe))
         };
         let head = format!("  {:<width$}  {:>10}  {:>8}  kept\n", "size", "achieved", "p95");
         let rows: String = self.tried.iter().map(row).collect();
@@ -232,11 +248,12 @@ impl SizeResult<'_> {
         };
         match (&self.best, self.tried.last()) {
             (Some(best), _) => {
-                let largest = format!("No size keeps {} at {rate}. Best is {}.", quoted(&best.capacity), best.size);
+                let largest =
+                    format!("No size keeps {} at {rate}. Best is {}.", quoted(&best.capacity), best.prepared.size);
                 format!("{largest} {}", best.capacity.sentence())
             }
             (None, Some(last)) => {
-                format!("The smallest size that keeps {} at {rate} is {}.", quoted(&last.capacity), last.size)
+                format!("The smallest size that keeps {} at {rate} is {}.", quoted(&last.capacity), last.prepared.size)
             }
             (None, None) => format!("No size was tried at {rate}."),
         }
@@ -244,7 +261,7 @@ impl SizeResult<'_> {
 
     fn json(&self) -> String {
         let tried = |tried: &Tried<'_>| {
-            let values = tried.size.values.iter().map(|(name, value)| (name.clone(), value.clone().into()));
+            let values = tried.prepared.size.values.iter().map(|(name, value)| (name.clone(), value.clone().into()));
             let size: serde_json::Map<String, serde_json::Value> = values.collect();
             serde_json::json!({ "size": size, "capacity": tried.capacity })
         };
