@@ -199,6 +199,7 @@ fn at_limit(system: &System) -> Option<System> {
     let mut system = system.clone();
     system.correct_limit((1.0 / used).clamp(1.0, CORRECTION_MAX));
     system.delay_least_s = least_s - (system.network().unloaded_s() - system.delay_s);
+    system.is_at_limit = true;
     is_reached.then_some(system)
 }
 
@@ -234,8 +235,8 @@ fn delay(system: &System, levels: &[Level], extras_s: &[f64]) -> Delay {
     let own_s = network.unloaded_s() - network.delay_s;
     let longest_s = system.quiet.map_or(longest_s, |quiet| longest_s.min(quiet.most_s - own_s).max(0.0));
     let shortest_s = system.delay_min_s().min(longest_s);
-    // Near a limit many delays give nearly the same latency.
-    let is_enough = miss(shortest_s) < MISS_MIN;
+    // Near a limit many delays give nearly the same latency. One user's requests come near none.
+    let is_enough = miss(shortest_s) < MISS_MIN && !system.is_one_user();
     let delay_s = if is_enough { shortest_s } else { lowest(shortest_s, longest_s, miss) };
     Delay { delay_s, miss: miss(delay_s) }
 }

@@ -439,6 +439,11 @@ fn under_way(system: &System, model: &ModelFit, other: &System) -> f64 {
     let waits_s = waits_of(system, model);
     let is_used = |system: &System, service: &str| system.program(service).is_some_and(|one| one.demand_s > 0.0);
     let both = system.programs.iter().filter(|one| is_used(system, &one.service) && is_used(other, &one.service));
+    if system.is_at_limit {
+        // Nearly all wait for CPU, for that of each program in proportion to its part of a request.
+        let users = f64::from(system.levels[0].load.users);
+        return users * both.map(|one| one.demand_s).sum::<f64>() / system.machine_s;
+    }
     let time_s: f64 = both.map(|one| system.own_s(one) + waits_s.get(&one.service).copied().unwrap_or(0.0)).sum();
     model.rate * time_s
 }

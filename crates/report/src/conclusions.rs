@@ -2,7 +2,7 @@
 
 use narrows_diagnose::words::InWords;
 use narrows_model::comparison::Outcome;
-use narrows_model::finding::FindingKind;
+use narrows_model::finding::{Finding, FindingKind};
 use narrows_model::published::{Beside, BesideCell, Conclusion, Condition, Measure, Part, Subject, figure_name};
 use narrows_model::units;
 
@@ -97,8 +97,9 @@ impl Run<'_> {
         let Some(all) = self.findings.iter().find(|one| one.variant == variant && !one.trials.is_empty()) else {
             return not_run(variant);
         };
-        let found = all.findings.iter().find(|one| one.finding.kind() == kind);
-        let text = found.map_or_else(|| format!("no {}", kind.id()), |one| one.finding.title());
+        let with_effects = all.findings.iter().flat_map(|one| std::iter::once(one.finding).chain(&one.finding.effects));
+        let found: Option<&Finding> = with_effects.into_iter().find(|one| one.kind() == kind);
+        let text = found.map_or_else(|| format!("no {}", kind.id()), |one| one.title());
         Shown { is_true: Some(found.is_some()), text: format!("{variant}: {text}") }
     }
 
@@ -182,6 +183,9 @@ mod tests {
         let (comes_back, shown) = of(vec![("baseline", Subject::Finding(FindingKind::MemoryGrowth))]);
         assert_eq!((comes_back, shown.as_str()), (Some(false), "baseline: no memory-growth"));
         assert_eq!(of(vec![("baseline", rate(None, Some(20.0), Some(30.0)))]).0, Some(true));
+        let mut outcome = outcome(vec![("baseline", Subject::Finding(FindingKind::MemoryGrowth))]);
+        outcome.findings[0][0].effects.push(Finding::new(FindingKind::MemoryGrowth, 1));
+        assert_eq!(judged(&outcome)[0].comes_back, Some(true), "an effect of another finding");
     }
 
     #[test]

@@ -41,7 +41,7 @@ impl Method for AddSidecar {
         }
         // Additional cost of a request in each pass of a proxy, with the work of its caller to reach it, microseconds.
         let passes: f64 = before.services.replicas.keys().map(|service| before.scene.passes(service)).sum();
-        let each = (after.scene.system.machine_s - before.scene.system.machine_s) / passes * 1e6;
+        let each = (after.scene.system.cpu_s() - before.scene.system.cpu_s()) / passes * 1e6;
         let is_known = each.is_finite() && each > 0.0;
         is_known.then(|| Change { amount: Some(each), ..Change::new(self.kind(), "") }).into_iter().collect()
     }

@@ -87,6 +87,8 @@ pub(crate) struct System {
     pub(crate) delay_s: f64,
     /// The least that is fitted, seconds: what traces show where one level has reached its limit.
     pub(crate) delay_least_s: f64,
+    /// Whether its only level has reached its limit, so that little tells the delay from waiting.
+    pub(crate) is_at_limit: bool,
     /// Time of a request in the load generator, its delay and its CPU, seconds: the part of the delay that no change to the
     /// system removes.
     pub(crate) generator_s: f64,
@@ -130,6 +132,7 @@ impl System {
             think_s: levels::think_s(&levels),
             delay_s: 0.0,
             delay_least_s: 0.0,
+            is_at_limit: false,
             generator_s: levels::generator_s(&levels) + demands.request_s(names::GENERATOR),
             variability: 1.0,
             burst: match trial.arrivals {
@@ -353,6 +356,11 @@ impl System {
             self.fixed_cores -= program.fixed_cores;
             program.fixed_cores = 0.0;
         }
+    }
+
+    /// CPU of a request in all processes with its part of what they use without requests, at the highest rate, core-seconds.
+    pub(crate) fn cpu_s(&self) -> f64 {
+        self.machine_s + self.fixed_cores / self.rate_top()
     }
 
     /// Whether no request ever meets another: one user, who waits for each response.

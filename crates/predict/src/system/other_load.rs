@@ -19,10 +19,11 @@ pub(crate) struct OtherLoad<'a> {
 }
 
 /// The trial of a run that runs the same programs as another one with a single level, of requests of the same operations, and whose
-/// rate differs most; `None` if no rate differs by enough. One user's requests meet no other, and tell of no load.
+/// rate differs most; `None` if no rate differs by enough. No change alters the rate of arrivals, so that they need none; one user's
+/// requests meet no other, and tell of no load.
 pub(crate) fn other_load<'a>(trial: &TrialEvidence, run: &'a [TrialEvidence], own: &[Level]) -> Option<OtherLoad<'a>> {
     let [own] = own else { return None };
-    if own.load.arrivals.is_none() && own.load.users <= 1 {
+    if own.load.arrivals.is_some() || own.load.users <= 1 {
         return None;
     }
     let spread = |other: &OtherLoad<'_>| (other.level.rate() / own.rate()).ln().abs();

@@ -59,8 +59,9 @@ impl<'a> Fall<'a> {
         let has_come_back = |level: &Level<'_>| level.interval.rate - last.interval.rate >= HALF * lost(&peak, &last);
         let points: Vec<(f64, f64)> = way_up.iter().chain([&last]).map(point).collect();
         let law = scalability::fit(&points).map(|fit| (fit, scalability::kappa_interval(&points)));
-        let is_shown = is_large(reading, &way_up, &change)
-            && holds_at_its_end(reading, &peak, &last)
+        let share = required_share(reading, law.as_ref());
+        let is_shown = is_large(reading, &way_up, &change, share)
+            && holds_at_its_end(&peak, &last, share)
             && was_given(peak.interval, last.interval)
             && is_not_the_generators(reading, last.interval)
             && !is_drift(&way_up, &peak, &last)
@@ -83,17 +84,26 @@ fn is_same_demand(one: &Interval, other: &Interval) -> bool {
     one.demand_over(other).is_some_and(|ratio| (1.0 / SAME_DEMAND..=SAME_DEMAND).contains(&ratio))
 }
 
-fn is_large(reading: &Reading<'_>, way_up: &[Level<'_>], change: &Change) -> bool {
+/// Share of the best throughput that must be lost: half of the threshold if the whole way follows the universal scalability law
+/// with a peak, so that each level confirms the fall.
+fn required_share(reading: &Reading<'_>, law: Option<&(Fit, Option<(f64, f64)>)>) -> f64 {
+    let has_peak =
+        |(fit, kappa): &(Fit, Option<(f64, f64)>)| fit.poor.is_none() && kappa.is_some_and(|(low, _)| low > 0.0);
+    let threshold = reading.thresholds.retrograde_throughput.fall_share;
+    if law.is_some_and(has_peak) { threshold / 2.0 } else { threshold }
+}
+
+fn is_large(reading: &Reading<'_>, way_up: &[Level<'_>], change: &Change, share: f64) -> bool {
     let mut demands: Vec<&Interval> = way_up.iter().map(|level| level.interval).collect();
     demands.sort_by(|a, b| a.by_demand(b));
     demands.dedup_by(|a, b| a.by_demand(b).is_eq());
     let thresholds = &reading.thresholds.retrograde_throughput;
-    demands.len() + 1 >= thresholds.fall_steps && -change.ratio >= thresholds.fall_share && change.high < 0.0
+    demands.len() + 1 >= thresholds.fall_steps && -change.ratio >= share && change.high < 0.0
 }
 
 /// Whether the second half of the heaviest level is still below the peak by the required share.
-fn holds_at_its_end(reading: &Reading<'_>, peak: &Level<'_>, last: &Level<'_>) -> bool {
-    last.halves().1.rate() <= (1.0 - reading.thresholds.retrograde_throughput.fall_share) * peak.interval.rate
+fn holds_at_its_end(peak: &Level<'_>, last: &Level<'_>, share: f64) -> bool {
+    last.halves().1.rate() <= (1.0 - share) * peak.interval.rate
 }
 
 /// Whether the load was given. A closed load is, by its users. An open load is if no fewer requests were sent, or no
