@@ -90,6 +90,9 @@ pub enum Subject {
         at_least: Option<f64>,
         /// The upper bound.
         at_most: Option<f64>,
+        /// Variants from whose values this one's is less far than from that of `to`.
+        #[serde(default)]
+        larger_than_to: Vec<String>,
     },
 }
 

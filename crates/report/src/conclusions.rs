@@ -82,8 +82,11 @@ impl Run<'_> {
         match &condition.subject {
             Subject::Bottleneck(kind) => self.bottleneck(variant, *kind),
             Subject::Finding(kind) => self.finding(variant, *kind),
-            Subject::Figure { name, to, at_least, at_most } => {
-                self.figure(variant, name, to.as_deref(), [*at_least, *at_most])
+            Subject::Figure { name, to, at_least, at_most, larger_than_to } => {
+                let shown = self.figure(variant, name, to.as_deref(), [*at_least, *at_most]);
+                let steps =
+                    to.iter().flat_map(|to| larger_than_to.iter().map(move |other| [to, variant, other.as_str()]));
+                steps.fold(shown, |shown, step| self.beside(shown, name, step))
             }
         }
     }
@@ -103,16 +106,30 @@ impl Run<'_> {
         Shown { is_true: Some(found.is_some()), text: format!("{variant}: {text}") }
     }
 
-    fn figure(&self, variant: &str, name: &str, to: Option<&str>, [at_least, at_most]: [Option<f64>; 2]) -> Shown {
+    /// The figure of this name over the variants.
+    fn row(&self, name: &str) -> Option<&Beside> {
         let named = |row: &&Beside| match row.measure {
             Measure::Metric => row.metric.as_deref().is_some_and(|titled| is_metric(titled, name)),
             measure => figure_name(measure.as_str(), row.part.as_ref().map(Part::name)) == name,
         };
-        let row = self.outcome.beside.iter().find(named);
-        let measured = |variant: &str| {
-            let is_of_variant = |cell: &&BesideCell| cell.variant == variant;
-            row?.cells.iter().find(is_of_variant)?.measured.filter(|value| value.is_finite())
+        self.outcome.beside.iter().find(named)
+    }
+
+    /// A condition that also holds only if the first step of a figure, between two variants, is larger than the next one.
+    fn beside(&self, shown: Shown, name: &str, [from, variant, other]: [&str; 3]) -> Shown {
+        let value = |variant: &str| measured(self.row(name)?, variant);
+        let (Some(from_value), Some(value), Some(other_value)) = (value(from), value(variant), value(other)) else {
+            return Shown { is_true: shown.is_true.filter(|is_true| !is_true), ..not_run(other) };
         };
+        let is_larger = (from_value - value).abs() > (value - other_value).abs();
+        let text =
+            format!("{}, {} step than on to {other}", shown.text, if is_larger { "a larger" } else { "no larger" });
+        Shown { is_true: shown.is_true.map(|is_true| is_true && is_larger), text }
+    }
+
+    fn figure(&self, variant: &str, name: &str, to: Option<&str>, [at_least, at_most]: [Option<f64>; 2]) -> Shown {
+        let row = self.row(name);
+        let measured = |variant: &str| row.and_then(|row| measured(row, variant));
         let (Some(row), Some(value)) = (row, measured(variant)) else { return not_run(variant) };
         let subject = format!("{} of {variant}", measures::name(row));
         let Some(to) = to else {
@@ -122,6 +139,12 @@ impl Run<'_> {
         let shown = |ratio| format!("×{}", units::three(ratio));
         bounded(value / base, [at_least, at_most], shown, &format!("{subject} to {to}"))
     }
+}
+
+/// What was measured of a variant.
+fn measured(row: &Beside, variant: &str) -> Option<f64> {
+    let is_of_variant = |cell: &&BesideCell| cell.variant == variant;
+    row.cells.iter().find(is_of_variant)?.measured.filter(|value| value.is_finite())
 }
 
 /// Whether a metric's title, which may have a unit behind it, is that of the metric.
@@ -157,7 +180,13 @@ mod tests {
     }
 
     fn rate(to: Option<&str>, at_least: Option<f64>, at_most: Option<f64>) -> Subject {
-        Subject::Figure { name: "rate".to_owned(), to: to.map(str::to_owned), at_least, at_most }
+        Subject::Figure {
+            name: "rate".to_owned(),
+            to: to.map(str::to_owned),
+            at_least,
+            at_most,
+            larger_than_to: Vec::new(),
+        }
     }
 
     fn of(conditions: Vec<(&str, Subject)>) -> (Option<bool>, String) {

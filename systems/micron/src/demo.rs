@@ -22,5 +22,5 @@ pub const DEMO: Demo = Demo {
     ),
     optional: &[],
     experiment: include_str!("../experiment.yaml"),
-    files: &[("schema.sql", SCHEMA)],
+    files: &[("schema.sql", SCHEMA), ("retries.yaml", include_str!("../retries.yaml"))],
 };

@@ -28,6 +28,9 @@ pub struct Station {
     /// Equal copies that each request visits, at least 1. Replicas that share requests have the demand of a request
     /// divided by their number.
     pub copies: u32,
+    /// Work that may be ahead of its time before requests wait, in seconds of one copy's work, from 0: a limit of CPU lets what is
+    /// left of a period's quota pass at once. The wait of requests is multiplied by the chance that more is ahead.
+    pub credit_s: f64,
     /// Whether requests share the servers evenly, as threads share processors, so that those that arrive together also end
     /// together. Elsewhere each is served to its end.
     pub is_shared: bool,
@@ -36,7 +39,7 @@ pub struct Station {
 impl Station {
     /// A single copy, whose demand is part of the response time.
     pub fn new(demand_s: f64, servers: u32) -> Self {
-        Self { demand_s, own_s: demand_s, servers: Some(servers.max(1)), copies: 1, is_shared: false }
+        Self { demand_s, own_s: demand_s, servers: Some(servers.max(1)), copies: 1, credit_s: 0.0, is_shared: false }
     }
 
     /// A single copy that adds its wait alone to the response time.
@@ -47,6 +50,17 @@ impl Station {
     /// A station that serves all requests at once.
     pub fn without_queue(demand_s: f64) -> Self {
         Self { servers: None, ..Self::new(demand_s, 1) }
+    }
+
+    /// The chance that work beyond the credit is ahead of a request, with so many of the servers busy, a share: of the exponential
+    /// decay that queues have in heavy traffic (J. F. C. Kingman, *The single server queue in heavy traffic*, 1961). Copies that
+    /// share requests get the work of a whole one at once.
+    fn beyond_credit(&self, busy_share: f64, variability: f64) -> f64 {
+        let each_s = variability * self.demand_s * f64::from(self.copies);
+        if self.credit_s <= 0.0 || each_s <= 0.0 {
+            return 1.0;
+        }
+        (-2.0 * (1.0 - busy_share).max(0.0) * self.credit_s / each_s).exp()
     }
 
     /// Its servers, if they are so few that requests queue for them.
@@ -145,7 +159,9 @@ pub struct Solution {
 pub fn open(network: &Network, rate: f64) -> Option<Solution> {
     let wait = |station: &Station| {
         let one = station.queued_servers().map_or(Some(0.0), |servers| mmm::wait_s(rate, station.demand_s, servers))?;
-        Some(one * f64::from(station.copies) * network.variability)
+        let busy_share = rate / station.rate_max();
+        let beyond = station.beyond_credit(busy_share, network.variability);
+        Some(one * f64::from(station.copies) * network.variability * beyond)
     };
     let mut waits_s: Vec<f64> = network.stations.iter().map(wait).collect::<Option<_>>()?;
     let together = network.burst.requests(rate);
@@ -183,6 +199,9 @@ mod tests {
             (added_s(shared) - 0.05).abs() < 1e-12,
             "all end together: five at 100 a second beside two that wait for none"
         );
+        let credit = Station { credit_s: 0.01, ..Station::new(0.01, 1) };
+        let with_credit = open(&Network { stations: vec![credit], ..Network::default() }, 50.0).expect("it keeps up");
+        assert!((with_credit.waits_s[0] - 0.01 * (-1.0_f64).exp()).abs() < 1e-12, "{with_credit:?}");
         let many = Network { stations: vec![Station::new(0.01, u32::MAX)], ..Network::default() };
         assert_eq!(open(&many, 1e6).map(|solution| solution.response_s), Some(0.01));
     }

@@ -54,6 +54,8 @@ struct Queue {
     station: Station,
     /// Mean requests there.
     requests: f64,
+    /// Mean share of the servers that are busy.
+    busy_share: f64,
     /// The chance of none, of one, … of one fewer than there are servers; empty when it serves all at once.
     chances: Vec<f64>,
 }
@@ -63,7 +65,7 @@ impl Queue {
         let servers = station.queued_servers();
         let mut chances = vec![0.0; servers.unwrap_or(0) as usize];
         chances.iter_mut().take(1).for_each(|none| *none = 1.0);
-        Self { station: Station { servers, ..*station }, requests: 0.0, chances }
+        Self { station: Station { servers, ..*station }, requests: 0.0, busy_share: 0.0, chances }
     }
 
     /// Time there of a request that arrives: it meets the others as if it was not among them.
@@ -75,7 +77,8 @@ impl Queue {
         let turn_s = demand_s / servers;
         let exponential_s = (turn_s * (1.0 + self.requests + free) - demand_s).max(0.0);
         let is_full = (1.0 - self.chances.iter().sum::<f64>()).clamp(0.0, 1.0);
-        demand_s + (exponential_s - (1.0 - variability) * is_full * turn_s).max(0.0)
+        let wait_s = (exponential_s - (1.0 - variability) * is_full * turn_s).max(0.0);
+        demand_s + wait_s * self.station.beyond_credit(self.busy_share, variability)
     }
 
     fn wait_s(&self, residence_s: f64) -> f64 {
@@ -90,6 +93,7 @@ impl Queue {
     fn step(&mut self, rate: f64, residence_s: f64) {
         let Some(servers) = self.station.servers.map(f64::from) else { return };
         let busy = rate * self.station.demand_s;
+        self.busy_share = busy / servers;
         self.requests = rate * residence_s;
         for present in (1..self.chances.len()).rev() {
             self.chances[present] = busy / present as f64 * self.chances[present - 1];
@@ -197,6 +201,7 @@ mod tests {
                 demand_s: *demand_s,
                 own_s: own_share * demand_s,
                 servers: Some(*servers),
+                credit_s: 0.0,
                 copies: *copies,
                 is_shared: false,
             });

@@ -20,7 +20,8 @@ const CORES_MIN: f64 = 0.05;
 const RATE_SPREAD_MIN: f64 = 1.2;
 /// Requests have at least this share of a limit, however much CPU is used without them.
 const FREE_SHARE_MIN: f64 = 0.1;
-/// The kernel's period of a quota of CPU, seconds: the default of control groups, and what every container runtime sets.
+/// The kernel's period of a quota of CPU, seconds, where it was not measured: the default of control groups, and what every
+/// container runtime sets.
 const QUOTA_PERIOD_S: f64 = 0.1;
 
 /// CPU of one service.
@@ -138,6 +139,8 @@ pub(crate) struct Program {
     pub(crate) fullest_share: Option<f64>,
     /// CPU that each replica may use, cores; `None` if nothing but the machine limits it.
     pub(crate) cap: Option<f64>,
+    /// Period of its quota of CPU, seconds; `None` if it was not measured.
+    pub(crate) period_s: Option<f64>,
     /// Whether one thread of each replica does its work.
     pub(crate) is_one_thread: bool,
     /// Whether the threads of each replica take turns, so that they use one core together.
@@ -161,7 +164,8 @@ impl Program {
                 let free = free_cores(limit, self.fixed_cores / f64::from(self.replicas.max(1)), rate_top * each_s);
                 let held_s = self.cap.map_or(0.0, |cap| self.held_in_one_piece_s(cap, rate_top, pause_s));
                 let own_s = each_s + held_s * self.held_share.unwrap_or(1.0);
-                Station { own_s, ..Station::new(each_s * servers / free, servers as u32) }
+                let credit_s = self.cap.filter(|cap| *cap < 1.0).map_or(0.0, |_| self.period_s());
+                Station { own_s, credit_s, ..Station::new(each_s * servers / free, servers as u32) }
             }
             None => Station::without_queue(each_s / processors),
         };
@@ -182,10 +186,14 @@ impl Program {
     fn held_in_one_piece_s(&self, cap: f64, rate_top: f64, pause_s: Option<f64>) -> f64 {
         let each_s = self.each_s();
         let unused_share = match pause_s {
-            Some(pause_s) => pause_s / QUOTA_PERIOD_S,
+            Some(pause_s) => pause_s / self.period_s(),
             None => 1.0 - rate_top * each_s / cap,
         };
-        throttled_s(each_s, cap, unused_share) - each_s
+        throttled_s(each_s, cap, self.period_s(), unused_share) - each_s
+    }
+
+    fn period_s(&self) -> f64 {
+        self.period_s.unwrap_or(QUOTA_PERIOD_S)
     }
 
     /// Sets [`Self::held_share`] to what the kernel counted under the load of one user, with these requests per second.
@@ -220,12 +228,21 @@ pub(super) fn free_cores(limit: f64, fixed_cores: f64, used_cores: f64) -> f64 {
 /// Time in which a request gets this CPU under a quota, core-seconds, when it begins with this share of a period's quota. That
 /// passes at once, so that a request that needs no more is not slowed down; a longer one gains the rest of a period. One user
 /// who sends the next request at once leaves nothing of it.
-fn throttled_s(cpu_s: f64, cap: f64, unused_share: f64) -> f64 {
-    let quota_s = cap * QUOTA_PERIOD_S;
+fn throttled_s(cpu_s: f64, cap: f64, period_s: f64, unused_share: f64) -> f64 {
+    let quota_s = cap * period_s;
     if cap >= 1.0 || cpu_s <= quota_s {
         return cpu_s;
     }
-    cpu_s / cap - (QUOTA_PERIOD_S - quota_s) * quota_s / cpu_s * unused_share.clamp(0.0, 1.0)
+    cpu_s / cap - (period_s - quota_s) * quota_s / cpu_s * unused_share.clamp(0.0, 1.0)
+}
+
+/// Period of a service's quota, seconds: the kernel counts those in which it runs, so that a busy second has most; `None` if they were
+/// not counted.
+fn period_s(trial: &TrialEvidence, service: &str) -> Option<f64> {
+    let is_meant = |series: &&Series| series.key.name == names::CGROUP_PERIODS && series.key.service == service;
+    let points = trial.series.iter().filter(is_meant).flat_map(|series| &series.points);
+    let most = points.filter(|point| trial.is_counted(point.time_ns)).map(|point| point.value).fold(0.0, f64::max);
+    (most > 0.0).then(|| (1.0 / most).min(QUOTA_PERIOD_S))
 }
 
 /// Share of the counted time for which the kernel held a service back at its limit, of its replicas the one that was held back
@@ -254,6 +271,7 @@ pub(super) fn programs(trial: &TrialEvidence, findings: &[Finding]) -> Vec<Progr
             replicas: (replicas.clone().count() as u32).max(1),
             fullest_share: of_service().find_map(fullest_share),
             cap: replicas.filter_map(|instance| instance.cpu_limit_cores).filter(|cap| *cap > 0.0).reduce(f64::min),
+            period_s: period_s(trial, service),
             is_one_thread: is_one_thread(trial, service) || of_service().any(is_thread),
             takes_turns: of_service().any(|evidence| matches!(evidence, Evidence::InterpreterLock(_))),
             ..Program::default()
@@ -314,11 +332,11 @@ mod tests {
 
     #[test]
     fn a_quota_slows_no_request_that_needs_less_than_a_period_has() {
-        assert_eq!(throttled_s(0.0016, 0.1, 0.1), 0.0016);
-        assert_eq!(throttled_s(0.2, 1.0, 1.0), 0.2);
-        assert!((throttled_s(0.05, 0.5, 1.0) - 0.05).abs() < 1e-12, "the quota of one period");
-        assert!((throttled_s(0.1, 0.5, 1.0) - 0.175).abs() < 1e-12, "between 150 ms and two periods");
-        assert!((throttled_s(0.1, 0.5, 0.0) - 0.2).abs() < 1e-12, "no quota is left when it begins");
+        assert_eq!(throttled_s(0.0016, 0.1, QUOTA_PERIOD_S, 0.1), 0.0016);
+        assert_eq!(throttled_s(0.2, 1.0, QUOTA_PERIOD_S, 1.0), 0.2);
+        assert!((throttled_s(0.05, 0.5, QUOTA_PERIOD_S, 1.0) - 0.05).abs() < 1e-12, "the quota of one period");
+        assert!((throttled_s(0.1, 0.5, QUOTA_PERIOD_S, 1.0) - 0.175).abs() < 1e-12, "between 150 ms and two periods");
+        assert!((throttled_s(0.1, 0.5, QUOTA_PERIOD_S, 0.0) - 0.2).abs() < 1e-12, "no quota is left when it begins");
     }
 
     #[test]

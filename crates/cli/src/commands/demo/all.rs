@@ -70,10 +70,10 @@ fn write(runs: &[PathBuf], command: &str, pages: &[PathBuf; 2]) -> Outcome {
     Ok(Exit::Fine)
 }
 
-/// Conclusions of a demo's run, beside the demo's present figures.
+/// Conclusions of a demo's run, or of one of an experiment beside it, with its present figures.
 fn concluded(run: &Path) -> Result<Concluded, Failure> {
-    narrows_lab::conclude::outcome_beside(run, |name| match DEMOS.iter().find(|demo| demo.name == name) {
-        Some(demo) => Ok(RecordedExperiment::read(demo.experiment).notes),
+    narrows_lab::conclude::outcome_beside(run, |name| match text_of(name) {
+        Some(experiment) => Ok(RecordedExperiment::read(experiment).notes),
         None => {
             let names: Vec<&str> = DEMOS.iter().map(|demo| demo.name).collect();
             Err(Failure::new(format!(
@@ -83,4 +83,11 @@ fn concluded(run: &Path) -> Result<Concluded, Failure> {
             )))
         }
     })
+}
+
+/// The experiment of this name: a demo's, or one of the files that a demo names.
+fn text_of(name: &str) -> Option<&'static str> {
+    let is_of_name = |text: &str| text.lines().any(|line| line.strip_prefix("experiment: ") == Some(name));
+    let files = DEMOS.iter().flat_map(|demo| demo.files).map(|(_, text)| *text).find(|text| is_of_name(text));
+    DEMOS.iter().find(|demo| demo.name == name).map(|demo| demo.experiment).or(files)
 }

@@ -59,11 +59,27 @@ const AT_LEAST: Key<f64> = Key::optional("at_least", AMOUNT, "Least value, or ra
 
 const AT_MOST: Key<f64> = Key::optional("at_most", AMOUNT, "Largest value, or ratio to the base.");
 
+const LARGER_THAN_TO: Field = optional(
+    "larger_than_to",
+    Shape::List { item: &literal(&kind::VARIANT_NAME).shape(), least: 1, most: MANY },
+    "Variants: the step from `to` to the variant is larger than that from the variant to each of these.",
+);
+
 static CONDITION: Shape = Shape::Map(Map {
-    fields: &[VARIANT.field, BOTTLENECK.field, FINDING.field, FIGURE.field, TO.field, AT_LEAST.field, AT_MOST.field],
+    fields: &[
+        VARIANT.field,
+        BOTTLENECK.field,
+        FINDING.field,
+        FIGURE.field,
+        TO.field,
+        AT_LEAST.field,
+        AT_MOST.field,
+        LARGER_THAN_TO,
+    ],
     rules: &[
         Rule::ExactlyOne(&[BOTTLENECK.given(), FINDING.given(), FIGURE.given()]),
         Rule::OnlyBeside(&[TO.name(), AT_LEAST.name(), AT_MOST.name()], FIGURE.name()),
+        Rule::OnlyBeside(&[LARGER_THAN_TO.name], TO.name()),
     ],
     others: None,
 });
@@ -97,7 +113,10 @@ fn condition(at: At<'_>) -> Option<Condition> {
         Subject::Finding(kind)
     } else {
         let [at_least, at_most] = [&AT_LEAST, &AT_MOST].map(|key| at.read(key));
-        Subject::Figure { name: at.read(&FIGURE)?, to: at.read(&TO), at_least, at_most }
+        let others = at.get(&LARGER_THAN_TO);
+        let larger_than_to =
+            others.iter().flat_map(At::items).filter_map(|one| one.text().map(str::to_owned)).collect();
+        Subject::Figure { name: at.read(&FIGURE)?, to: at.read(&TO), at_least, at_most, larger_than_to }
     };
     Some(Condition { variant: at.read(&VARIANT)?, subject })
 }
@@ -115,6 +134,7 @@ pub(super) fn check(section: At<'_>, variants: Option<&[&str]>, report: &mut Rep
             for key in variants.map(|_| [&VARIANT.field, &TO.field]).into_iter().flatten() {
                 check_name(condition, key, "variant", variants.unwrap_or_default(), report);
             }
+            check_others(condition, variants, report);
             check_bounds(condition, report);
         }
     }
@@ -124,6 +144,16 @@ fn check_name(condition: At<'_>, key: &Field, what: &'static str, known: &[&str]
     let Some(at) = condition.get(key) else { return };
     if let Some(name) = at.text().filter(|name| !known.contains(name)) {
         report.add(at.place(), at.path(), Problem::unknown(what, name, known.iter().copied()));
+    }
+}
+
+/// Steps are compared with those to known variants.
+fn check_others(condition: At<'_>, variants: Option<&[&str]>, report: &mut Report) {
+    let (Some(others), Some(known)) = (condition.get(&LARGER_THAN_TO), variants) else { return };
+    for at in others.items() {
+        if let Some(name) = at.text().filter(|name| !known.contains(name)) {
+            report.add(at.place(), at.path(), Problem::unknown("variant", name, known.iter().copied()));
+        }
     }
 }
 
