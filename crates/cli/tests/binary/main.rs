@@ -51,6 +51,8 @@ mod nginx;
 mod observe;
 #[cfg(feature = "reference-systems")]
 mod orchestrations;
+#[cfg(feature = "reference-systems")]
+mod packages;
 mod partial_seconds;
 mod postgres;
 mod predict;
