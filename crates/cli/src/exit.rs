@@ -41,6 +41,11 @@ impl Failure {
         Self { hint: Some(hint.into()), ..self }
     }
 
+    /// As [`Self::hint`], if there is one.
+    pub(crate) fn hinted(self, hint: Option<&str>) -> Self {
+        Self { hint: hint.map(str::to_owned), ..self }
+    }
+
     /// Prints `error: …` and `hint: …` to standard error.
     pub(crate) fn print(&self) -> Exit {
         stderr::say(&format!("error: {}", self.message));

@@ -39,9 +39,5 @@ systems! {
 }
 
 fn failure(error: &impl Advice) -> Failure {
-    let failure = Failure::new(with_causes(error));
-    match error.hint() {
-        Some(hint) => failure.hint(hint),
-        None => failure,
-    }
+    Failure::new(with_causes(error)).hinted(error.hint())
 }

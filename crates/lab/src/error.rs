@@ -178,6 +178,34 @@ pub enum Error {
         /// Why not.
         reason: String,
     },
+    /// The host of a service that somebody else has started is unknown.
+    #[error("{service}: `{place}` does not resolve to an address: {reason}")]
+    UnknownHost {
+        /// The service.
+        service: String,
+        /// Where it should be.
+        place: String,
+        /// Why not.
+        reason: String,
+    },
+    /// A service that somebody else has started does not respond.
+    #[error("{service}: nothing usable at {place} after {}: {problem}", narrows_model::units::duration(waited.as_nanos() as f64))]
+    NotReachable {
+        /// The service.
+        service: String,
+        /// Where it should be.
+        place: String,
+        /// How long it was waited for.
+        waited: std::time::Duration,
+        /// Finding of the last probe.
+        problem: String,
+    },
+    /// Telemetry cannot be received as the experiment says.
+    #[error(transparent)]
+    Telemetry(#[from] crate::experiment::TelemetryError),
+    /// The environment variable with the token of services holds no token.
+    #[error("invalid NARROWS_TOKEN: {0}")]
+    ServiceToken(narrows_telemetry::otlp::NotAToken),
     /// A fixed port is in use.
     #[error("{service}: port {port} on 127.0.0.1 is taken by another process")]
     PortTaken {
@@ -275,6 +303,15 @@ impl Error {
             Error::NoProgram { install, .. } => {
                 Some(format!("`{install}`; `narrows doctor` lists what else is missing"))
             }
+            Error::NotReachable { problem, .. } if crate::components::readiness::is_about_token(problem) => Some(format!(
+                "it asks for another token: correct its `token` or the variable {}",
+                crate::experiment::SERVICE_TOKEN_VARIABLE
+            )),
+            Error::NotReachable { .. } => Some(
+                "Narrows does not start a service with `address`: start it there, let this machine through its firewall, or correct \
+                 `address` and `ready`"
+                    .into(),
+            ),
             Error::PortTaken { .. } => Some("without `port:`, Narrows assigns a free one as ${port}".into()),
             Error::EndedEarly { last_lines, .. }
                 if last_lines.iter().any(|line| line.to_lowercase().contains(ADDRESS_IN_USE)) =>
@@ -293,8 +330,19 @@ impl Error {
             Error::Otlp(narrows_telemetry::otlp::Error::Listen { source, .. })
                 if source.kind() == std::io::ErrorKind::AddrInUse =>
             {
-                Some("another program listens there, often a collector; listen elsewhere with `--otlp 127.0.0.1:14318` and send there too".into())
+                Some(
+                    "another program listens there, often a collector; listen elsewhere (`narrows attach --otlp 127.0.0.1:14318`, \
+                     `telemetry.listen` of an experiment) and send there too"
+                        .into(),
+                )
             }
+            Error::Otlp(narrows_telemetry::otlp::Error::Listen { source, .. }) => {
+                narrows_telemetry::otlp::advice(source).map(str::to_owned)
+            }
+            Error::Telemetry(crate::experiment::TelemetryError::Exposed(_)) => Some(format!(
+                "set `telemetry.token` or, so that it stands in no file, the variable {}",
+                crate::experiment::OTLP_TOKEN_VARIABLE
+            )),
             Error::Import(error) => error.hint(),
             Error::Evidence { .. } => Some("`narrows export RUN --format evidence --out FILE` writes such a file".into()),
             Error::EvidenceIsWhole { .. } => Some("name the run file that it was exported from".into()),

@@ -99,6 +99,16 @@ impl Guard {
         self.say(&format!("folder {}", path.display()))
     }
 
+    /// Containers of a project of Compose will exist from now on.
+    pub(crate) fn add_containers(&mut self, engine: &str, project: &str) -> Result<(), Error> {
+        self.say(&format!("containers {engine} {project}"))
+    }
+
+    /// The containers of a project are removed.
+    pub(crate) fn drop_containers(&mut self, engine: &str, project: &str) -> Result<(), Error> {
+        self.say(&format!("no-containers {engine} {project}"))
+    }
+
     /// Everything was ended in order: the guard leaves without doing anything.
     pub fn done(mut self) {
         let _ = self.say("done");
@@ -151,6 +161,8 @@ struct GuardState {
     processes: BTreeSet<Identity>,
     cgroups: Vec<PathBuf>,
     folders: Vec<PathBuf>,
+    /// Programs that run containers, each with a project.
+    containers: BTreeSet<(String, String)>,
     done: bool,
 }
 
@@ -173,6 +185,8 @@ impl GuardState {
             }
             ("cgroup", _) => self.cgroups.push(PathBuf::from(value)),
             ("folder", _) => self.folders.push(PathBuf::from(value)),
+            ("containers", _) => self.containers.extend(project(value)),
+            ("no-containers", _) => self.containers.retain(|known| Some(known) != project(value).as_ref()),
             ("done", _) => self.done = true,
             _ => {}
         }
@@ -191,10 +205,19 @@ impl GuardState {
         for cgroup in &self.cgroups {
             crate::cgroup::empty_and_remove(cgroup);
         }
+        for (engine, project) in &self.containers {
+            crate::containers::remove(engine, project);
+        }
         for folder in &self.folders {
             let _ = fs::remove_dir_all(folder);
         }
     }
+}
+
+/// The program and the project of `docker shop`.
+fn project(value: &str) -> Option<(String, String)> {
+    let (engine, project) = value.split_once(' ')?;
+    Some((engine.to_owned(), project.to_owned()))
 }
 
 /// The guard's whole life: listens until the pipe closes, then ends and removes what is left unless told `done`.
@@ -261,6 +284,9 @@ mod tests {
             "no-process 8 2",
             "cgroup /a b",
             "folder /t",
+            "containers docker shop-1",
+            "containers podman shop-2",
+            "no-containers docker shop-1",
             "?",
         ] {
             watched.hear(line);
@@ -273,6 +299,7 @@ mod tests {
                 processes: BTreeSet::from([Identity { pid: 9, started_ticks: 1 }]),
                 cgroups: vec!["/a b".into()],
                 folders: vec!["/t".into()],
+                containers: BTreeSet::from([("podman".into(), "shop-2".into())]),
                 done: false
             }
         );

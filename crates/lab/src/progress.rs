@@ -44,6 +44,13 @@ pub enum Event<'a> {
         /// The replica, from 0.
         replica: u32,
     },
+    /// A replica that somebody else has started is being waited for.
+    Awaiting {
+        /// The service.
+        service: &'a str,
+        /// Where it is, `HOST:PORT`.
+        place: &'a str,
+    },
     /// All replicas are ready; the load begins.
     LoadStarted {
         /// How long it will last, if its end is not the last request.

@@ -9,11 +9,11 @@ use narrows_model::run::{Run, RunState, Trial, TrialState};
 use narrows_sampler::{Sampler, SamplerConfig};
 use narrows_telemetry::Store;
 use narrows_telemetry::exchange::is_evidence;
-use narrows_telemetry::otlp::{Receiver, Weights};
+use narrows_telemetry::otlp::{Receiver, Weights, is_loopback};
 use narrows_telemetry::run_file::{Reader, RunFile};
 
 use crate::adoption::AdoptedChildren;
-use crate::experiment::{Experiment, Variant, redacted};
+use crate::experiment::{Experiment, Telemetry, Variant, redacted};
 use crate::guard::Guard;
 use crate::leftovers::{Leftovers, new_mark};
 use crate::ports::Ports;
@@ -187,8 +187,7 @@ fn run_trials(
     let store: Arc<dyn Store> = Arc::new(recorder.clone());
     let weights = Weights::default();
     let roots = Arc::new(Roots::before(Arc::clone(&store)));
-    let address = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
-    let receiver = Receiver::start(&[address], Arc::clone(&roots) as Arc<dyn Store>, weights.clone())?;
+    let receiver = receive(&options.experiment.telemetry, Arc::clone(&roots) as Arc<dyn Store>, &weights, progress)?;
     let sampler = Sampler::start(SamplerConfig::default(), Arc::clone(&store))?;
     if let Some(told) = Leftovers::clean_up().sentence() {
         progress.tell(&Event::Note(&told));
@@ -210,6 +209,7 @@ fn run_trials(
         adopted: AdoptedChildren::start(),
         ports: Ports::new(),
         setups: Setups::default(),
+        containers: None,
         planned_faults: Vec::new(),
         faults: Faults::default(),
         stop,
@@ -219,6 +219,25 @@ fn run_trials(
     sampler.stop();
     receiver.stop();
     result
+}
+
+/// Receives on loopback, for services that are started here, and where the experiment says besides.
+fn receive(
+    telemetry: &Telemetry,
+    store: Arc<dyn Store>,
+    weights: &Weights,
+    progress: &mut dyn Progress,
+) -> Result<Receiver, Error> {
+    let mut addresses = vec![(SocketAddr::from((Ipv4Addr::LOCALHOST, 0)), None)];
+    let listen = telemetry.listen()?;
+    addresses.extend(listen.iter().map(|listen| (listen.address(), listen.token().cloned())));
+    let receiver = Receiver::start_guarded(&addresses, store, weights.clone())?;
+    if let [_, address] = receiver.local_addrs() {
+        let beyond = "; other machines can reach it, and OTLP is not encrypted there: the network can read the token";
+        let beyond = if is_loopback(address.ip()) { "" } else { beyond };
+        progress.tell(&Event::Note(&format!("receives OTLP on {address} too{beyond}")));
+    }
+    Ok(receiver)
 }
 
 fn each_trial(

@@ -4,6 +4,7 @@ use std::fmt;
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
+use narrows_serving::Token;
 
 /// The key of Microsoft's emulators, which every client's documentation names; it protects nothing.
 const EMULATOR_KEY: &str = "C2y6yDjf5/R+ob0N8A7Cgv30VRDJIWEHLM+4QDU5DE2nQ9nDuVTqobD4b8mGGyPMbIZnqyMsEcaGQy67XIw/Jw==";
@@ -15,6 +16,8 @@ pub enum Access {
     Anyone,
     /// Those signed with the key.
     Signed(AccountKey),
+    /// Those that present the token.
+    Token(Token),
 }
 
 /// The account's master key. It is never printed.

@@ -3,6 +3,8 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
+use narrows_serving::Listen;
+
 use crate::Error;
 use crate::access::{Access, AccountKey};
 use crate::budget::Excess;
@@ -31,8 +33,8 @@ pub enum Flush {
 /// The settings of a store; [`Config::default`] is the one of the drone delivery case study: 900 RU/s on 9 partitions.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Config {
-    /// The port on 127.0.0.1; 0 lets the system choose.
-    pub port: u16,
+    /// Where it listens; port 0 lets the system choose. A token of it is checked where `access` is [`Access::Token`].
+    pub listen: Listen,
     /// The folder that keeps the store, made unless it is there; without one the store goes with the process. A folder that is
     /// there has its own databases, containers and documents, and those of the other settings are left aside.
     pub dir: Option<PathBuf>,
@@ -75,7 +77,7 @@ pub struct Config {
 impl Default for Config {
     fn default() -> Self {
         Self {
-            port: 8081,
+            listen: Listen::loopback(8081),
             dir: None,
             sync: Flush::Always,
             access: Access::Signed(AccountKey::of_emulators()),

@@ -7,7 +7,7 @@ use std::path::PathBuf;
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
-    /// Signals cannot be received.
+    /// The address is not to be had, or signals cannot be received.
     #[error(transparent)]
     Serving(#[from] narrows_serving::Error),
     /// A setting is outside its range.
@@ -19,14 +19,6 @@ pub enum Error {
         value: String,
         /// The values that would do.
         expected: String,
-    },
-    /// The port on the loopback interface is not available.
-    #[error("cannot listen on 127.0.0.1:{port}")]
-    Bind {
-        /// The requested port.
-        port: u16,
-        /// Error of the system.
-        source: io::Error,
     },
     /// The folder of the data cannot be used.
     #[error("cannot {action} the folder {}", path.display())]
@@ -104,6 +96,7 @@ impl Error {
     #[must_use]
     pub fn hint(&self) -> Option<&'static str> {
         match self {
+            Self::Serving(error) => error.hint(),
             Self::InUse { .. } => Some("end the process that has it, or name another folder"),
             Self::Foreign { .. } | Self::OtherVersion { .. } => Some("name another folder, which will be made"),
             Self::Damaged { .. } => {

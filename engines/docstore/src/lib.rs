@@ -85,6 +85,6 @@ pub use budget::Excess;
 pub use config::{Config, Flush};
 pub use error::Error;
 pub use http::Server;
-pub use narrows_serving::stop_signal;
+pub use narrows_serving::{Guard, Listen, stop_signal};
 pub use seed::{FIRST_YEAR, MONTHS_PER_OWNER, owners};
 pub use storage::Repair;

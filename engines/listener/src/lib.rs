@@ -14,20 +14,27 @@
 //! The crate deliberately does not limit how long a request takes, because only the server knows that. [`TimelyBody`] limits
 //! the time that a request's body takes to arrive.
 //!
+//! Where a server may listen is one rule for all of them, in [`Listen`]: beyond loopback only with something that keeps
+//! strangers out.
+//!
 //! The path of a request stays short: servers on it are measured. Waiting is timed in ticks of a second or less, which
 //! one timer per listener counts; a request costs three uncontended atomic writes and reads no clock.
 
 mod accept;
 mod connection;
+mod listen;
 mod places;
 mod timely_body;
+mod token;
 
 use std::pin::Pin;
 
 pub use accept::{Limits, serve};
 pub use connection::{Connection, InProgress, drive};
+pub use listen::{CannotListen, Exposed, Guard, Listen, advice, is_loopback};
 pub use places::Places;
 pub use timely_body::{TimelyBody, TooSlow};
+pub use token::{NotAToken, Token};
 
 /// A server at work. In a box, what handles a request is compiled with the crate that makes the box and by that crate's
 /// profile; the body of an `async fn` is compiled with the crate that awaits it.

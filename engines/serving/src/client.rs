@@ -9,11 +9,13 @@ use std::pin::Pin;
 use std::time::Duration;
 
 use axum::body::Bytes;
-use axum::http::{Request, Response};
+use axum::http::header::AUTHORIZATION;
+use axum::http::{HeaderValue, Request, Response};
 use http_body_util::{BodyExt as _, Full, LengthLimitError, Limited};
 use hyper_util::client::legacy;
 use hyper_util::client::legacy::connect::HttpConnector;
 use hyper_util::rt::{TokioExecutor, TokioTimer};
+use narrows_listener::Token;
 
 /// The largest response body that is read, in bytes: Cosmos DB's limit of a page, and what OTLP exporters read.
 pub const RESPONSE_BYTES_MAX: usize = 4 << 20;
@@ -44,6 +46,8 @@ pub type CallFuture<'a> = Pin<Box<dyn Future<Output = Result<Response<Bytes>, Ca
 pub struct Client {
     inner: legacy::Client<HttpConnector, Full<Bytes>>,
     timeout: Duration,
+    /// Header that presents a token.
+    authorization: Option<HeaderValue>,
 }
 
 impl Client {
@@ -59,7 +63,13 @@ impl Client {
             .pool_idle_timeout(IDLE_TIMEOUT)
             .pool_max_idle_per_host(idle_max)
             .build(connector);
-        Self { inner, timeout }
+        Self { inner, timeout, authorization: None }
+    }
+
+    /// The client that presents `token`, if there is one, with each call that has no `Authorization` of its own.
+    #[must_use]
+    pub fn with_token(self, token: Option<&Token>) -> Self {
+        Self { authorization: token.map(Token::header), ..self }
     }
 
     /// Sends `request`, whose address is a whole `http` URL, and reads the response to its end.
@@ -67,7 +77,10 @@ impl Client {
     /// # Errors
     ///
     /// [`CallError`] when no response came, or not all of it. Any status is a response.
-    pub fn send(&self, request: Request<Bytes>) -> CallFuture<'_> {
+    pub fn send(&self, mut request: Request<Bytes>) -> CallFuture<'_> {
+        if let Some(value) = &self.authorization {
+            request.headers_mut().entry(AUTHORIZATION).or_insert_with(|| value.clone());
+        }
         Box::pin(async move {
             match tokio::time::timeout(self.timeout, self.exchange(request)).await {
                 Ok(result) => result,

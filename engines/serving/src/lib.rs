@@ -1,5 +1,6 @@
 //! The common part of every small server of the engines and the reference systems, in one place and compiled once:
-//! take a port on loopback, bound its connections, drain on a signal, call others, and report to OpenTelemetry.
+//! take an address, refuse strangers beyond loopback, bound its connections, drain on a signal, call others, and report
+//! to OpenTelemetry.
 //!
 //! It knows none of them. A server's responses, and the names of its spans, stay with the server.
 
@@ -15,6 +16,7 @@ mod signals;
 mod telemetry;
 
 pub use error::Error;
-pub use server::Service;
+pub use narrows_listener::{Guard, Listen, Token};
+pub use server::{Service, TOKEN_EXPECTED};
 pub use signals::stop_signal;
 pub use telemetry::Telemetry;

@@ -1,19 +1,28 @@
 //! A server's life: bind, serve, and on a signal finish requests in flight and send the last spans.
 
 use std::future::Future;
-use std::net::{Ipv4Addr, SocketAddr};
+use std::net::SocketAddr;
 use std::time::Duration;
 
 use axum::Router;
-use axum::http::StatusCode;
+use axum::extract::{Request, State};
+use axum::http::header::WWW_AUTHENTICATE;
+use axum::http::{HeaderValue, StatusCode};
+use axum::middleware::{Next, from_fn_with_state};
+use axum::response::Response;
 use axum::routing::get;
+use narrows_listener::Listen;
 use tokio::net::TcpListener;
 
+use crate::problem::Problem;
 use crate::telemetry::Telemetry;
 use crate::{Error, connections};
 
 /// How long requests in flight may take once the service is to end.
 const DRAIN_TIMEOUT: Duration = Duration::from_secs(2);
+
+/// Detail of the response to a request without the token.
+pub const TOKEN_EXPECTED: &str = "expected the service's token in the header `Authorization: Bearer TOKEN`";
 
 /// A service that has its port and waits to be run.
 #[derive(Debug)]
@@ -25,12 +34,14 @@ pub struct Service {
 }
 
 impl Service {
-    /// Takes `port` on the loopback interface, 0 for any. Serves `GET /health` besides the routes of `router`.
-    pub async fn bind(port: u16, router: Router, telemetry: Telemetry) -> Result<Self, Error> {
-        let refused = |source| Error::Bind { port, source };
-        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, port)).await.map_err(refused)?;
-        let address = listener.local_addr().map_err(refused)?;
+    /// Takes the address of `listen`. Serves `GET /health` besides the routes of `router`.
+    pub async fn bind(listen: Listen, router: Router, telemetry: Telemetry) -> Result<Self, Error> {
+        let (listener, address) = listen.bind().await?;
         let router = router.route("/health", get(async || StatusCode::OK));
+        let router = match listen.token() {
+            Some(_) => router.layer(from_fn_with_state(listen, admit)),
+            None => router,
+        };
         Ok(Self { listener, address, router, telemetry })
     }
 
@@ -46,4 +57,14 @@ impl Service {
         connections::serve(self.listener, connections::limits(DRAIN_TIMEOUT), self.router, stop).await;
         self.telemetry.flush().await;
     }
+}
+
+/// Refuses requests that do not present the token.
+async fn admit(State(listen): State<Listen>, request: Request, next: Next) -> Response {
+    if listen.admits(request.uri().path(), request.headers()) {
+        return next.run(request).await;
+    }
+    let mut response = Problem::new(StatusCode::UNAUTHORIZED, TOKEN_EXPECTED).into_response();
+    response.headers_mut().insert(WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
+    response
 }

@@ -4,10 +4,11 @@
 //! `accept_tls` would leave a hop open.
 
 use std::collections::BTreeSet;
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use narrows_listener::{Guard, Listen};
 use serde::Deserialize;
 
 use crate::Error;
@@ -36,6 +37,18 @@ pub struct Config {
     /// Bounds on time and number.
     #[serde(default)]
     pub limits: Limits,
+    /// Whether hops without TLS may listen where other machines reach them.
+    #[serde(skip)]
+    pub is_insecure: bool,
+}
+
+/// Where the process that reads a configuration may listen.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Exposure {
+    /// Replaces the address, but not the port, of each inbound hop.
+    pub listen: Option<IpAddr>,
+    /// Whether hops without TLS may listen where other machines reach them.
+    pub is_insecure: bool,
 }
 
 /// PEM files.
@@ -58,7 +71,7 @@ pub struct HopConfig {
     pub name: String,
     /// Towards the service or away from it.
     pub direction: Direction,
-    /// A loopback address.
+    /// An address of loopback; any other needs `accept_tls`, or a sidecar that may be insecure.
     pub listen: SocketAddr,
     /// Traffic of its connections.
     pub protocol: Protocol,
@@ -186,8 +199,8 @@ impl Config {
     ///
     /// # Errors
     ///
-    /// [`Error::Read`], [`Error::Json`] and [`Error::Config`].
-    pub fn read(path: &Path) -> Result<Self, Error> {
+    /// [`Error::Read`], [`Error::Json`], [`Error::Config`] and [`Error::Exposed`].
+    pub fn read(path: &Path, exposure: Exposure) -> Result<Self, Error> {
         let unreadable = |source| Error::Read { path: path.to_owned(), source };
         let size = std::fs::metadata(path).map_err(unreadable)?.len();
         if size > FILE_MAX {
@@ -195,8 +208,13 @@ impl Config {
             return Err(Error::Config { what: path.display().to_string(), reason });
         }
         let text = narrows_files::read_text(path, FILE_MAX).map_err(unreadable)?;
-        let config: Self =
+        let mut config: Self =
             serde_json::from_str(&text).map_err(|source| Error::Json { path: path.to_owned(), source })?;
+        config.is_insecure = exposure.is_insecure;
+        if let Some(address) = exposure.listen {
+            let inbound = config.hops.iter_mut().filter(|hop| hop.direction == Direction::Inbound);
+            inbound.for_each(|hop| hop.listen.set_ip(address));
+        }
         config.check()?;
         Ok(config)
     }
@@ -216,6 +234,9 @@ impl Config {
             if let Some(reason) = hop.fault(self.tls.is_some()) {
                 return wrong(what, &reason);
             }
+            if let Err(exposed) = Listen::new(hop.listen, hop.guard(self.is_insecure)) {
+                return Err(Error::Exposed { hop: hop.name.clone(), exposed });
+            }
             if !names.insert(&hop.name) {
                 return wrong(what, "another hop has the same name");
             }
@@ -228,12 +249,18 @@ impl Config {
 }
 
 impl HopConfig {
+    /// Callers of a hop with TLS show a certificate.
+    fn guard(&self, is_insecure: bool) -> Guard {
+        match (self.accept_tls, is_insecure) {
+            (true, _) => Guard::Own,
+            (false, true) => Guard::Insecure,
+            (false, false) => Guard::Nothing,
+        }
+    }
+
     fn fault(&self, has_certificates: bool) -> Option<String> {
         if self.name.is_empty() || self.name.len() > NAME_MAX {
             return Some(format!("expected a name of 1 to {NAME_MAX} bytes"));
-        }
-        if !self.listen.ip().is_loopback() {
-            return Some(format!("expected a loopback address to listen on, found {}", self.listen));
         }
         if self.upstream.port() == 0 {
             return Some(format!("expected an upstream with a port, found {}", self.upstream));
@@ -255,9 +282,13 @@ mod tests {
          "accept_tls": false, "upstream": "127.0.0.1:4002", "upstream_tls": false}]}"#;
 
     fn read(text: &str) -> Result<Config, String> {
+        read_with(text, Exposure::default())
+    }
+
+    fn read_with(text: &str, exposure: Exposure) -> Result<Config, String> {
         let file = tempfile::NamedTempFile::new().unwrap();
         std::fs::write(file.path(), text).unwrap();
-        Config::read(file.path()).map_err(|error| {
+        Config::read(file.path(), exposure).map_err(|error| {
             let cause = std::error::Error::source(&error).map(|cause| format!(": {cause}")).unwrap_or_default();
             format!("{error}{cause}")
         })
@@ -272,12 +303,28 @@ mod tests {
     }
 
     #[test]
+    fn an_address_beyond_loopback_takes_tls_or_the_word_insecure() {
+        let everywhere = Some("0.0.0.0".parse().unwrap());
+        let open = read_with(GOOD, Exposure { listen: everywhere, is_insecure: false }).unwrap_err();
+        assert!(open.contains("without protection"), "{open}");
+        let config = read_with(GOOD, Exposure { listen: everywhere, is_insecure: true }).unwrap();
+        assert_eq!(config.hops[0].listen.to_string(), "0.0.0.0:4001");
+        let outbound = GOOD.replace("inbound", "outbound");
+        let config = read_with(&outbound, Exposure { listen: everywhere, is_insecure: false }).unwrap();
+        assert_eq!(config.hops[0].listen.to_string(), "127.0.0.1:4001", "what leads out stays on loopback");
+        let secure = GOOD
+            .replace("\"tls\": null", "\"tls\": {\"ca\": \"a\", \"certificate\": \"b\", \"key\": \"c\"}")
+            .replace("\"accept_tls\": false", "\"accept_tls\": true");
+        assert!(read_with(&secure, Exposure { listen: everywhere, is_insecure: false }).is_ok());
+    }
+
+    #[test]
     fn what_cannot_work_is_refused_by_name() {
         let second = GOOD.replace("]}", ", {\"name\": \"b\", \"direction\": \"outbound\", \"listen\": \"127.0.0.1:4001\", \"protocol\": \"tcp\", \"upstream\": \"127.0.0.1:1\"}]}");
         let cases = [
             (
                 GOOD.replace("127.0.0.1:4001", "0.0.0.0:4001"),
-                "expected a loopback address to listen on, found 0.0.0.0:4001",
+                "hop \"in\": cannot listen on 0.0.0.0:4001 without protection: other machines can reach it",
             ),
             (GOOD.replace("127.0.0.1:4002", "127.0.0.1:0"), "expected an upstream with a port"),
             (

@@ -35,6 +35,14 @@ pub enum Error {
         /// Why, and the expected value.
         reason: String,
     },
+    /// A hop without TLS would listen where other machines reach it.
+    #[error("hop {hop:?}: {exposed}")]
+    Exposed {
+        /// The hop's name.
+        hop: String,
+        /// Its address.
+        exposed: narrows_listener::Exposed,
+    },
     /// A certificate or key is none.
     #[error("{}: {reason}", path.display())]
     Pem {
@@ -64,4 +72,19 @@ pub enum Error {
         /// Error of the system.
         source: io::Error,
     },
+}
+
+impl Error {
+    /// Advice, if there is any.
+    #[must_use]
+    pub fn hint(&self) -> Option<&'static str> {
+        match self {
+            Self::Serving(error) => error.hint(),
+            Self::Bind { source, .. } => narrows_listener::advice(source),
+            Self::Exposed { .. } => {
+                Some("have its callers show certificates with `\"accept_tls\": true`, or let anyone in with --insecure")
+            }
+            _ => None,
+        }
+    }
 }

@@ -1,8 +1,8 @@
 //! A small proxy that stands beside a service and carries the requests it receives and the requests it sends.
 //!
 //! It exists so that the cost of a sidecar can be measured with and without one, on one machine, with nothing to
-//! install. A sidecar is a single-threaded process with a list of *hops*: each has a listener on loopback and one
-//! upstream. Inbound hops lead to the service beside it, outbound ones to other services; a hop may request a
+//! install. A sidecar is a single-threaded process with a list of *hops*: each has a listener and one
+//! upstream. Beyond loopback it listens with `accept_tls` only, unless it is told to be insecure. Inbound hops lead to the service beside it, outbound ones to other services; a hop may request a
 //! certificate from its callers (`accept_tls`) and may show its own to its upstream (`upstream_tls`).
 //!
 //! # What a hop does
@@ -53,8 +53,8 @@
 //! | `http.server.request.duration`, `http.client.request.duration` | histogram | `s` | from the request's head to the end of its response |
 //! | `sidecar.access_log.lost` | counter, u64 | `{line}` | lines of the access log that could not be written; no hop |
 //!
-//! Deliberately absent: HTTP/2, load balancing (a hop has one upstream), retries after a response, caches, and any
-//! listener beyond loopback.
+//! Deliberately absent: HTTP/2, load balancing (a hop has one upstream), retries after a response, caches, and
+//! bearer tokens.
 
 mod access_log;
 mod body;
@@ -81,7 +81,7 @@ mod trace;
 mod upstream;
 mod wire;
 
-pub use config::{Config, Direction, HopConfig, Limits, Protocol, TlsFiles};
+pub use config::{Config, Direction, Exposure, HopConfig, Limits, Protocol, TlsFiles};
 pub use error::Error;
 pub use narrows_serving::stop_signal;
 pub use serve::Sidecar;

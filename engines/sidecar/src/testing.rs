@@ -61,7 +61,14 @@ pub(crate) fn hop(name: &str, upstream: SocketAddr) -> HopConfig {
 }
 
 pub(crate) fn config(hops: Vec<HopConfig>) -> Config {
-    Config { service: "a.sidecar".to_owned(), tls: None, access_log: None, hops, limits: Limits::default() }
+    Config {
+        service: "a.sidecar".to_owned(),
+        tls: None,
+        access_log: None,
+        hops,
+        limits: Limits::default(),
+        is_insecure: false,
+    }
 }
 
 /// A sidecar that runs.

@@ -7,7 +7,7 @@
 //!   to run or a text to print, and the error is [`Advice`].
 //! - `DEMO`, a [`Demo`].
 //!
-//! [`Port`] and [`milliseconds`] are the arguments that systems share. Deliberately absent: printing, exit codes and the
+//! [`ListenArguments`] and [`milliseconds`] are the arguments that systems share. Deliberately absent: printing, exit codes and the
 //! list of systems, which belong to the command line, and HTTP, which is in `narrows_serving`.
 
 mod advice;
@@ -16,6 +16,6 @@ mod demo;
 mod started;
 
 pub use advice::Advice;
-pub use arguments::{Port, PortError, milliseconds};
+pub use arguments::{Address, ListenArguments, ListenError, TokenArgument, milliseconds};
 pub use demo::{Demo, Length};
 pub use started::{BoundService, CommandOutcome};

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use narrows_serving::stop_signal;
-use narrows_system::{BoundService, CommandOutcome, Port, milliseconds};
+use narrows_system::{BoundService, CommandOutcome, ListenArguments, milliseconds};
 
 use crate::spring::SpringService;
 use crate::{BaseUrls, Choice, Error, NameConfig, UpstreamConfig, customer, open_name, person};
@@ -31,7 +31,7 @@ enum Stack {
     /// This program
     Narrows,
     /// Spring Boot, as in the published benchmark: needs a JDK and Maven, which builds it once. Of the other settings it
-    /// has the port, the service that it calls and the database
+    /// has the address and port, the service that it calls and the database
     Spring,
 }
 
@@ -39,7 +39,7 @@ enum Stack {
 #[derive(Debug, clap::Args)]
 struct Process {
     #[command(flatten)]
-    port: Port,
+    listen: ListenArguments,
     /// Implementation of the service
     #[arg(long, value_name = "STACK", default_value = "narrows")]
     stack: Stack,
@@ -107,7 +107,7 @@ impl Command {
     ///
     /// # Errors
     ///
-    /// [`Error`] if the port is taken or invalid, a setting is outside its range, or the stack's programs are missing.
+    /// [`Error`] if it cannot listen there, a setting is outside its range, or the stack's programs are missing.
     pub async fn run(self) -> Result<CommandOutcome, Error> {
         if let Some(spring) = self.service.spring()? {
             match spring.run()? {}
@@ -115,14 +115,14 @@ impl Command {
         let stop = stop_signal()?;
         let (name, service) = match &self.service {
             Service::Customer(customer) => {
-                let port = customer.process.port.number()?;
-                ("customer", customer::open(port, customer.chain.upstream(&customer.person)).await?)
+                let listen = customer.process.listen.resolve()?;
+                ("customer", customer::open(listen, customer.chain.upstream(&customer.person)).await?)
             }
             Service::Person(person) => {
-                let port = person.process.port.number()?;
-                ("person", person::open(port, person.chain.upstream(&person.name)).await?)
+                let listen = person.process.listen.resolve()?;
+                ("person", person::open(listen, person.chain.upstream(&person.name)).await?)
             }
-            Service::Name(name) => ("name", open_name(name.process.port.number()?, &name.config()).await?),
+            Service::Name(name) => ("name", open_name(name.process.listen.resolve()?, &name.config()).await?),
         };
         let address = service.address();
         Ok(CommandOutcome::Service(BoundService::new(name, address, service.run(stop))))
@@ -135,13 +135,13 @@ impl Service {
         let is_spring = |process: &Process| process.stack == Stack::Spring;
         Ok(Some(match self {
             Self::Customer(customer) if is_spring(&customer.process) => {
-                SpringService::over_service("customer", customer.process.port.number()?, &customer.person)?
+                SpringService::over_service("customer", &customer.process.listen.resolve()?, &customer.person)?
             }
             Self::Person(person) if is_spring(&person.process) => {
-                SpringService::over_service("person", person.process.port.number()?, &person.name)?
+                SpringService::over_service("person", &person.process.listen.resolve()?, &person.name)?
             }
             Self::Name(name) if is_spring(&name.process) => {
-                SpringService::over_database(name.process.port.number()?, &name.database)?
+                SpringService::over_database(&name.process.listen.resolve()?, &name.database)?
             }
             _ => return Ok(None),
         }))

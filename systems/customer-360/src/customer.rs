@@ -2,6 +2,7 @@
 
 use http::{Method, Request};
 use hyper::body::Incoming;
+use narrows_listener::Listen;
 
 use crate::response::{FullResponse, Problem, healthy, json, wrong_method};
 use crate::server::Handler;
@@ -16,18 +17,18 @@ struct Customer {
     person: Upstream,
 }
 
-/// Listens on `port`, 0 for any, and calls the service that `person` names.
+/// Listens there, and calls, with the same token, the service that `person` names.
 ///
 /// # Errors
 ///
-/// [`Error::Serving`] if the port is not to be had or telemetry cannot be exported as requested.
-pub async fn open(port: u16, person: Config) -> Result<Service, Error> {
-    open_with(port, person, Telemetry::from_env("customer")?).await
+/// [`Error::Serving`] if the address is not to be had or telemetry cannot be exported as requested.
+pub async fn open(listen: Listen, person: Config) -> Result<Service, Error> {
+    open_with(listen, person, Telemetry::from_env("customer")?).await
 }
 
-pub(crate) async fn open_with(port: u16, person: Config, telemetry: Telemetry) -> Result<Service, Error> {
-    let person = Upstream::new("person", person::PATH, person);
-    Ok(Service::bind(port, Customer { person }, telemetry).await?)
+pub(crate) async fn open_with(listen: Listen, person: Config, telemetry: Telemetry) -> Result<Service, Error> {
+    let person = Upstream::new("person", person::PATH, person, listen.token());
+    Ok(Service::bind(listen, Customer { person }, telemetry).await?)
 }
 
 impl Handler for Customer {

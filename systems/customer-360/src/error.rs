@@ -8,9 +8,9 @@ pub enum Error {
     /// It cannot listen, serve, hear signals or export its telemetry.
     #[error(transparent)]
     Serving(#[from] narrows_serving::Error),
-    /// The variable `PORT` is not a port number.
+    /// The arguments say no address that it may listen on.
     #[error(transparent)]
-    Port(#[from] narrows_system::PortError),
+    Listen(#[from] narrows_system::ListenError),
     /// The database's address cannot be read. It may hold a password, so it is not repeated.
     #[error("--database is not an address of PostgreSQL, expected postgres://USER@HOST:PORT/DATABASE")]
     Database(#[source] tokio_postgres::Error),
@@ -51,6 +51,8 @@ pub enum Error {
 impl narrows_system::Advice for Error {
     fn hint(&self) -> Option<&str> {
         match self {
+            Self::Serving(error) => error.hint(),
+            Self::Listen(error) => error.hint(),
             Self::NoProgram { .. } => Some("`apt-get install maven default-jdk-headless` brings Maven and Java"),
             Self::Maven(_) => Some("it needs Java 17 or later, and Maven Central or what it had from there earlier"),
             _ => None,

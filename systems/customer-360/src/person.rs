@@ -2,6 +2,7 @@
 
 use http::{Method, Request};
 use hyper::body::Incoming;
+use narrows_listener::Listen;
 
 use crate::response::{FullResponse, Problem, healthy, json, wrong_method};
 use crate::server::Handler;
@@ -16,18 +17,18 @@ struct Person {
     name: Upstream,
 }
 
-/// Listens on `port`, 0 for any, and calls the service that `name` names.
+/// Listens there, and calls, with the same token, the service that `name` names.
 ///
 /// # Errors
 ///
-/// [`Error::Serving`] if the port is not to be had or telemetry cannot be exported as requested.
-pub async fn open(port: u16, name: Config) -> Result<Service, Error> {
-    open_with(port, name, Telemetry::from_env("person")?).await
+/// [`Error::Serving`] if the address is not to be had or telemetry cannot be exported as requested.
+pub async fn open(listen: Listen, name: Config) -> Result<Service, Error> {
+    open_with(listen, name, Telemetry::from_env("person")?).await
 }
 
-pub(crate) async fn open_with(port: u16, name: Config, telemetry: Telemetry) -> Result<Service, Error> {
-    let name = Upstream::new("name", name::ALL, name);
-    Ok(Service::bind(port, Person { name }, telemetry).await?)
+pub(crate) async fn open_with(listen: Listen, name: Config, telemetry: Telemetry) -> Result<Service, Error> {
+    let name = Upstream::new("name", name::ALL, name, listen.token());
+    Ok(Service::bind(listen, Person { name }, telemetry).await?)
 }
 
 impl Handler for Person {

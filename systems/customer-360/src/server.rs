@@ -6,20 +6,21 @@
 use std::convert::Infallible;
 use std::fmt;
 use std::future::Future;
-use std::net::{Ipv4Addr, SocketAddr};
+use std::net::SocketAddr;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 
-use http::{Method, Request};
+use http::header::WWW_AUTHENTICATE;
+use http::{HeaderValue, Method, Request, StatusCode};
 use hyper::body::Incoming;
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::TokioIo;
-use narrows_listener::{Connection, Limits, Places, drive};
+use narrows_listener::{Connection, Limits, Listen, Places, drive};
 use tokio::net::{TcpListener, TcpStream};
 
-use crate::response::FullResponse;
+use crate::response::{FullResponse, Problem, Reason};
 use crate::telemetry::Telemetry;
 use crate::trace::Trace;
 
@@ -34,6 +35,7 @@ const LIMITS: Limits = Limits {
 };
 /// A request's head may be this long.
 const HEAD_BYTES_MAX: usize = 64 << 10;
+
 /// A service's routes and its responses.
 pub(crate) trait Handler: Send + Sync + 'static {
     /// The pattern that `path` is an instance of, for the name of its span.
@@ -64,24 +66,24 @@ impl fmt::Debug for Service {
 /// State that all requests of a connection share.
 struct Shared<H> {
     handler: Arc<H>,
+    listen: Arc<Listen>,
     telemetry: Telemetry,
     connection: Arc<Connection>,
 }
 
 impl Service {
-    /// Takes `port` on the loopback interface, 0 for any, for `handler` to serve.
+    /// Takes the address of `listen` for `handler` to serve.
     pub(crate) async fn bind(
-        port: u16,
+        listen: Listen,
         handler: impl Handler,
         telemetry: Telemetry,
     ) -> Result<Self, narrows_serving::Error> {
-        let refused = |source| narrows_serving::Error::Bind { port, source };
-        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, port)).await.map_err(refused)?;
-        let address = listener.local_addr().map_err(refused)?;
-        let handler = Arc::new(handler);
+        let (listener, address) = listen.bind().await?;
+        let (handler, listen) = (Arc::new(handler), Arc::new(listen));
         let of_requests = telemetry.clone();
         let serve_one = move |stream, connection| {
-            let shared = Shared { handler: Arc::clone(&handler), telemetry: of_requests.clone(), connection };
+            let telemetry = of_requests.clone();
+            let shared = Shared { handler: Arc::clone(&handler), listen: Arc::clone(&listen), telemetry, connection };
             serve_one(stream, Arc::new(shared))
         };
         let serve = move |listener, stop| {
@@ -118,9 +120,20 @@ async fn serve_one<H: Handler>(stream: TcpStream, shared: Arc<Shared<H>>) {
 
 async fn respond<H: Handler>(shared: Arc<Shared<H>>, request: Request<Incoming>) -> Result<FullResponse, Infallible> {
     let _in_progress = shared.connection.begin();
+    if !shared.listen.admits(request.uri().path(), request.headers()) {
+        return Ok(unauthorized());
+    }
     let handler = &*shared.handler;
     let trace = Trace::begin(&shared.telemetry, &request, |method, path| handler.route(method, path));
     let response = handler.respond(&trace, request).await;
     trace.finish(&response);
     Ok(response)
+}
+
+/// The response to a request without the token.
+fn unauthorized() -> FullResponse {
+    let problem = Problem::new(StatusCode::UNAUTHORIZED, Reason("unauthorized"), narrows_serving::TOKEN_EXPECTED);
+    let mut response = problem.into_response();
+    response.headers_mut().insert(WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
+    response
 }

@@ -9,6 +9,8 @@ use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
+use narrows_listener::Listen;
+
 use crate::Error;
 use crate::base_url::{Authority, BaseUrls};
 
@@ -43,16 +45,16 @@ pub(crate) struct SpringService {
 
 impl SpringService {
     /// The service `name` over the database at that address.
-    pub(crate) fn over_database(port: u16, url: &str) -> Result<Self, Error> {
+    pub(crate) fn over_database(listen: &Listen, url: &str) -> Result<Self, Error> {
         url.parse::<tokio_postgres::Config>().map_err(Error::Database)?;
         let address = url.split_once("://").map_or(url, |(_, address)| address);
-        let mut service = Self::new("name", port);
+        let mut service = Self::new("name", listen)?;
         service.set("spring.r2dbc.url", &format!("r2dbc:postgresql://{address}"));
         Ok(service)
     }
 
     /// The service of that name, which calls the next one.
-    pub(crate) fn over_service(name: &str, port: u16, next: &BaseUrls) -> Result<Self, Error> {
+    pub(crate) fn over_service(name: &str, listen: &Listen, next: &BaseUrls) -> Result<Self, Error> {
         let [Authority { host, port: next_port }] = &next.0[..] else {
             return Err(Error::Setting {
                 name: "URL",
@@ -60,16 +62,24 @@ impl SpringService {
                 expected: "one with --stack spring",
             });
         };
-        let mut service = Self::new(name, port);
+        let mut service = Self::new(name, listen)?;
         service.set("upstream", &format!("http://{host}:{next_port}"));
         Ok(service)
     }
 
-    fn new(profile: &str, port: u16) -> Self {
+    fn new(profile: &str, listen: &Listen) -> Result<Self, Error> {
+        if listen.token().is_some() {
+            return Err(Error::Setting {
+                name: "token",
+                value: "set".to_owned(),
+                expected: "none with --stack spring, whose services check none",
+            });
+        }
         let mut service = Self { arguments: Vec::new() };
         service.set("spring.profiles.active", profile);
-        service.set("server.port", &port.to_string());
-        service
+        service.set("server.address", &listen.address().ip().to_string());
+        service.set("server.port", &listen.address().port().to_string());
+        Ok(service)
     }
 
     fn set(&mut self, property: &str, value: &str) {
@@ -145,6 +155,8 @@ fn fingerprint() -> u64 {
 
 #[cfg(test)]
 mod tests {
+    use narrows_listener::{Guard, Token};
+
     use super::*;
 
     const PROJECT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/spring");
@@ -155,20 +167,25 @@ mod tests {
 
     #[test]
     fn a_service_has_its_port_and_what_is_behind_it() {
+        let at = |port| Listen::loopback(port);
         assert_eq!(
-            arguments(SpringService::over_database(81, "postgres://someone@127.0.0.1:5432/customers")),
-            "--spring.profiles.active=name --server.port=81 \
+            arguments(SpringService::over_database(&at(81), "postgres://someone@127.0.0.1:5432/customers")),
+            "--spring.profiles.active=name --server.address=127.0.0.1 --server.port=81 \
              --spring.r2dbc.url=r2dbc:postgresql://someone@127.0.0.1:5432/customers"
         );
         let next = |urls: &str| urls.parse::<BaseUrls>().unwrap();
         assert_eq!(
-            arguments(SpringService::over_service("person", 82, &next("http://127.0.0.1:81"))),
-            "--spring.profiles.active=person --server.port=82 --upstream=http://127.0.0.1:81"
+            arguments(SpringService::over_service("person", &at(82), &next("http://127.0.0.1:81"))),
+            "--spring.profiles.active=person --server.address=127.0.0.1 --server.port=82 --upstream=http://127.0.0.1:81"
         );
-        let several = SpringService::over_service("person", 82, &next("http://a:1,http://b:1")).unwrap_err();
+        let several = SpringService::over_service("person", &at(82), &next("http://a:1,http://b:1")).unwrap_err();
         assert_eq!(several.to_string(), "URL is \"2 replicas\", expected one with --stack spring");
-        let secret = SpringService::over_database(81, "postgres://a:secret@b:c/d").unwrap_err().to_string();
+        let secret = SpringService::over_database(&at(81), "postgres://a:secret@b:c/d").unwrap_err().to_string();
         assert!(secret.starts_with("--database is not an address") && !secret.contains("secret"), "{secret}");
+        let guard = Guard::Token(Token::parse("secret").unwrap());
+        let guarded = Listen::new(at(81).address(), guard).unwrap();
+        let unchecked = SpringService::over_database(&guarded, "postgres://a@b/c").unwrap_err().to_string();
+        assert!(unchecked.starts_with("token is \"set\", expected none with --stack spring"), "{unchecked}");
     }
 
     #[test]

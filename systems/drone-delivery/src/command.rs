@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use narrows_serving::stop_signal;
-use narrows_system::{BoundService, CommandOutcome, Port, milliseconds};
+use narrows_system::{BoundService, CommandOutcome, ListenArguments, milliseconds};
 
 use crate::{BaseUrl, BaseUrls, Error, Parallelism, delivery, dronescheduler, gateway, package};
 
@@ -29,7 +29,7 @@ enum Service {
 #[derive(Debug, clap::Args)]
 struct Gateway {
     #[command(flatten)]
-    port: Port,
+    listen: ListenArguments,
     /// The service of deliveries
     #[arg(long, value_name = "URL")]
     delivery: BaseUrl,
@@ -47,7 +47,7 @@ struct Gateway {
 #[derive(Debug, clap::Args)]
 struct Stub {
     #[command(flatten)]
-    port: Port,
+    listen: ListenArguments,
     /// Milliseconds that each response takes, in place of a platform
     #[arg(long, value_name = "MS", default_value = "0", value_parser = milliseconds)]
     delay_ms: Duration,
@@ -56,7 +56,7 @@ struct Stub {
 #[derive(Debug, clap::Args)]
 struct Dronescheduler {
     #[command(flatten)]
-    port: Port,
+    listen: ListenArguments,
     /// The document store
     #[arg(long, value_name = "URL")]
     store: BaseUrl,
@@ -94,16 +94,18 @@ impl Command {
     ///
     /// # Errors
     ///
-    /// [`Error`] if the port is taken or invalid, or a setting is outside its range.
+    /// [`Error`] if it cannot listen there, or a setting is outside its range.
     pub async fn run(self) -> Result<CommandOutcome, Error> {
         let stop = stop_signal()?;
         let (name, service) = match &self.service {
-            Service::Gateway(gateway) => ("gateway", gateway::open(gateway.port.number()?, &gateway.config()).await?),
-            Service::Delivery(stub) => ("delivery", delivery::open(stub.port.number()?, stub.delay_ms).await?),
-            Service::Package(stub) => ("package", package::open(stub.port.number()?, stub.delay_ms).await?),
+            Service::Gateway(gateway) => {
+                ("gateway", gateway::open(gateway.listen.resolve()?, &gateway.config()).await?)
+            }
+            Service::Delivery(stub) => ("delivery", delivery::open(stub.listen.resolve()?, stub.delay_ms).await?),
+            Service::Package(stub) => ("package", package::open(stub.listen.resolve()?, stub.delay_ms).await?),
             Service::Dronescheduler(scheduler) => {
-                let port = scheduler.port.number()?;
-                ("dronescheduler", dronescheduler::open(port, scheduler.config()).await?)
+                let listen = scheduler.listen.resolve()?;
+                ("dronescheduler", dronescheduler::open(listen, scheduler.config()).await?)
             }
         };
         let address = service.address();

@@ -21,9 +21,9 @@ use crate::period::Period;
 use crate::store::{Query, Store, StoreConfig, StoreError};
 use crate::work::burn;
 use crate::{BaseUrl, Error, Parallelism, Service};
-use narrows_serving::Telemetry;
 use narrows_serving::problem::{Problem, ok};
 use narrows_serving::server_span::{Route, Trace, trace};
+use narrows_serving::{Listen, Telemetry, Token};
 
 pub(crate) const PATH: &str = "/api/dronedeliveries/utilization";
 /// The original's controller and action, which is how Application Insights names the operation: its own attribute for
@@ -58,21 +58,23 @@ pub struct Config {
     pub retries_max: u32,
 }
 
-/// Listens on `port`, 0 for any.
+/// Listens there, and presents the same token to the store.
 ///
 /// # Errors
 ///
-/// [`Error::Setting`] for a setting outside its range, [`Error::Serving`] if the port is not to be had or spans cannot
+/// [`Error::Setting`] for a setting outside its range, [`Error::Serving`] if the address is not to be had or spans cannot
 /// be exported.
-pub async fn open(port: u16, config: Config) -> Result<Service, Error> {
+pub async fn open(listen: Listen, config: Config) -> Result<Service, Error> {
     let telemetry = Telemetry::from_env(crate::SCOPE, "dronescheduler")?;
-    Ok(Service::bind(port, router(config, &telemetry)?, telemetry).await?)
+    let router = router(config, listen.token().cloned(), &telemetry)?;
+    Ok(Service::bind(listen, router, telemetry).await?)
 }
 
-fn router(config: Config, telemetry: &Telemetry) -> Result<Router, Error> {
+fn router(config: Config, token: Option<Token>, telemetry: &Telemetry) -> Result<Router, Error> {
     let store = Store::open(
         StoreConfig {
             url: config.store,
+            token,
             database: config.database,
             container: config.container,
             parallelism: config.parallelism,
@@ -217,7 +219,7 @@ mod tests {
             retries_max: 9,
         };
         let recorded = SpanRecorder::default();
-        let service = serve(router(config, &recorded.telemetry()).unwrap()).await;
+        let service = serve(router(config, None, &recorded.telemetry()).unwrap()).await;
         let (status, headers, body) = ask(&service, path, &[]).await;
         let server = recorded.spans("GET /api/dronedeliveries/utilization").pop().unwrap();
         let error_type = (status >= 500).then(|| status.to_string());

@@ -21,10 +21,10 @@ use serde_json::{Map, Value, json};
 use crate::outgoing::{self, Reply};
 use crate::period::Period;
 use crate::{BaseUrl, BaseUrls, Error, Service, delivery, dronescheduler, package};
-use narrows_serving::Telemetry;
 use narrows_serving::client::{CallError, Client};
 use narrows_serving::problem::{Problem, ok};
 use narrows_serving::server_span::{Route, Trace, trace};
+use narrows_serving::{Listen, Telemetry, Token};
 
 const PATH: &str = "/api/invoices";
 /// Calls for one part, repeats included.
@@ -49,19 +49,20 @@ pub struct Config {
     pub retry_delay: Duration,
 }
 
-/// Listens on `port`, 0 for any.
+/// Listens there, and presents the same token to the services that it calls.
 ///
 /// # Errors
 ///
-/// [`Error::Serving`] if the port is not to be had or spans cannot be exported.
-pub async fn open(port: u16, config: &Config) -> Result<Service, Error> {
+/// [`Error::Serving`] if the address is not to be had or spans cannot be exported.
+pub async fn open(listen: Listen, config: &Config) -> Result<Service, Error> {
     let telemetry = Telemetry::from_env(crate::SCOPE, "gateway")?;
-    Ok(Service::bind(port, router(config, &telemetry)?, telemetry).await?)
+    let router = router(config, listen.token(), &telemetry)?;
+    Ok(Service::bind(listen, router, telemetry).await?)
 }
 
-fn router(config: &Config, telemetry: &Telemetry) -> Result<Router, Error> {
+fn router(config: &Config, token: Option<&Token>, telemetry: &Telemetry) -> Result<Router, Error> {
     let gateway = Gateway {
-        client: Client::new(ATTEMPT_TIMEOUT, IDLE_CONNECTIONS_MAX),
+        client: Client::new(ATTEMPT_TIMEOUT, IDLE_CONNECTIONS_MAX).with_token(token),
         tracer: telemetry.tracer(),
         parts: [
             Part::new("deliveries", [config.delivery.at(delivery::PATH)])?,
@@ -230,7 +231,7 @@ mod tests {
             dronescheduler: drones.url.clone().into(),
             retry_delay: Duration::from_millis(1),
         };
-        let gateway = serve(router(&config, &recorded.telemetry()).unwrap()).await;
+        let gateway = serve(router(&config, None, &recorded.telemetry()).unwrap()).await;
         Case { deliveries, packages, drones, recorded, gateway }
     }
 
@@ -270,7 +271,7 @@ mod tests {
             dronescheduler: BaseUrls::of(drones.url.clone(), [others.url.clone()]),
             retry_delay: Duration::from_millis(1),
         };
-        let gateway = serve(router(&config, &SpanRecorder::default().telemetry()).unwrap()).await;
+        let gateway = serve(router(&config, None, &SpanRecorder::default().telemetry()).unwrap()).await;
         for _ in 0..6 {
             assert_eq!(body_of(&gateway, ASKED, &[]).await.0, 200);
         }
@@ -340,7 +341,7 @@ mod tests {
             dronescheduler: nobody.into(),
             retry_delay: Duration::from_millis(1),
         };
-        let gateway = serve(router(&config, &recorded.telemetry()).unwrap()).await;
+        let gateway = serve(router(&config, None, &recorded.telemetry()).unwrap()).await;
         let (status, problem) = body_of(&gateway, ASKED, &[]).await;
         assert_eq!(status, 502);
         assert!(problem["omitted"][0].get("status").is_none());

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use narrows_serving::stop_signal;
-use narrows_system::{BoundService, CommandOutcome, Port};
+use narrows_system::{BoundService, CommandOutcome, ListenArguments};
 
 use crate::{Activities, Config, Error, Figures, Launch, Plan, StoreKind, Workload, once, open};
 
@@ -28,7 +28,7 @@ enum Service {
 #[derive(Debug, clap::Args)]
 struct Hub {
     #[command(flatten)]
-    port: Port,
+    listen: ListenArguments,
     #[command(flatten)]
     hub: HubSettings,
 }
@@ -101,14 +101,14 @@ impl Command {
     ///
     /// # Errors
     ///
-    /// [`Error`] if the port is taken or invalid, a setting is outside its range, the hub cannot be opened, or the workload
+    /// [`Error`] if it cannot listen there, a setting is outside its range, the hub cannot be opened, or the workload
     /// fails.
     pub async fn run(self) -> Result<CommandOutcome, Error> {
         match &self.service {
             Service::Hub(hub) => {
-                let port = hub.port.number()?;
+                let listen = hub.listen.resolve()?;
                 let stop = stop_signal()?;
-                let (service, replaced) = open(port, &hub.hub.config()?).await?;
+                let (service, replaced) = open(listen, &hub.hub.config()?).await?;
                 let address = service.address();
                 let end = async {
                     tokio::select! {

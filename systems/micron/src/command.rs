@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use narrows_serving::stop_signal;
-use narrows_system::{BoundService, CommandOutcome, Port, milliseconds};
+use narrows_system::{BoundService, CommandOutcome, ListenArguments, milliseconds};
 
 use crate::{Config, Error, MovedSession, Node, Queries, open};
 
@@ -23,7 +23,7 @@ enum Service {
 #[derive(Debug, clap::Args)]
 struct Instance {
     #[command(flatten)]
-    port: Port,
+    listen: ListenArguments,
     /// The nodes of the database, mysql://USER@HOST:PORT/DATABASE, with commas between
     #[arg(long, value_name = "URLS", value_delimiter = ',', required = true)]
     database: Vec<Node>,
@@ -61,12 +61,12 @@ impl Command {
     ///
     /// # Errors
     ///
-    /// [`Error`] if the port is taken or invalid, or a setting is outside its range.
+    /// [`Error`] if it cannot listen there, or a setting is outside its range.
     pub async fn run(self) -> Result<CommandOutcome, Error> {
         let Service::Instance(instance) = &self.service;
-        let port = instance.port.number()?;
+        let listen = instance.listen.resolve()?;
         let stop = stop_signal()?;
-        let service = open(port, instance.config()).await?;
+        let service = open(listen, instance.config()).await?;
         let address = service.address();
         Ok(CommandOutcome::Service(BoundService::new("micron", address, service.run(stop))))
     }

@@ -6,9 +6,9 @@ pub enum Error {
     /// It cannot listen, serve, hear signals or export its telemetry.
     #[error(transparent)]
     Serving(#[from] narrows_serving::Error),
-    /// The variable `PORT` is not a port number.
+    /// The arguments say no address that it may listen on.
     #[error(transparent)]
-    Port(#[from] narrows_system::PortError),
+    Listen(#[from] narrows_system::ListenError),
     /// A setting is outside its range.
     #[error("{name} is {value:?}, expected {expected}")]
     Setting {
@@ -21,4 +21,12 @@ pub enum Error {
     },
 }
 
-impl narrows_system::Advice for Error {}
+impl narrows_system::Advice for Error {
+    fn hint(&self) -> Option<&str> {
+        match self {
+            Self::Serving(error) => error.hint(),
+            Self::Listen(error) => error.hint(),
+            Self::Setting { .. } => None,
+        }
+    }
+}

@@ -16,8 +16,8 @@ use crate::retry::{RETRIES_MAX, Retries};
 use crate::session::{MovedSession, Sessions, keep};
 use crate::transaction::Writes;
 use crate::{Error, Queries, Service, routes};
-use narrows_serving::Telemetry;
 use narrows_serving::server_span::{Route, trace};
+use narrows_serving::{Listen, Telemetry};
 
 const OWNERS: &str = "/owners";
 const OWNER: &str = "/owners/{id}";
@@ -78,15 +78,15 @@ impl Config {
     }
 }
 
-/// Listens on `port`, 0 for any. Connects to the database with the first request that needs it.
+/// Listens there. Connects to the database with the first request that needs it.
 ///
 /// # Errors
 ///
-/// [`Error::Setting`] for a setting outside its range, [`Error::Serving`] if the port is not to be had or spans and
+/// [`Error::Setting`] for a setting outside its range, [`Error::Serving`] if the address is not to be had or spans and
 /// metrics cannot be exported as requested.
-pub async fn open(port: u16, config: Config) -> Result<Service, Error> {
+pub async fn open(listen: Listen, config: Config) -> Result<Service, Error> {
     let telemetry = Telemetry::from_env(crate::SCOPE, "micron")?;
-    Ok(Service::bind(port, router(config, &telemetry)?, telemetry).await?)
+    Ok(Service::bind(listen, router(config, &telemetry)?, telemetry).await?)
 }
 
 /// State that all requests share.

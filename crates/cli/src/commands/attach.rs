@@ -1,23 +1,21 @@
 //! `narrows attach --for 60s`: collects from a system that already runs, under whatever load, then reports findings.
 
 use std::convert::Infallible;
-use std::net::{Ipv4Addr, SocketAddr};
+use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use narrows_diagnose::words::trial_caveat;
 use narrows_lab::attach::{ArrivalCounts, Event, Options, attach};
-use narrows_lab::experiment::ServerUrl;
+use narrows_lab::experiment::{OTLP_TOKEN_VARIABLE, ServerUrl};
 use narrows_model::units;
-use narrows_telemetry::otlp::{NotAToken, Token};
+use narrows_telemetry::otlp::{NotAToken, Token, is_loopback};
 use narrows_telemetry::scrape::Endpoint;
 
 use crate::exit::Failure;
 use crate::live::Screen;
 use crate::{Outcome, runs_folder, stderr};
 
-/// Sets the token without showing it in the list of processes.
-const TOKEN_VARIABLE: &str = "NARROWS_OTLP_TOKEN";
 /// The value of `--otlp` for no receiver.
 const NOWHERE: &str = "none";
 
@@ -32,7 +30,7 @@ pub(crate) struct Arguments {
         value_name = "ADDRESS",
         value_delimiter = ',',
         default_value = "127.0.0.1:4318,127.0.0.1:4317",
-        value_parser = listen_address
+        value_parser = listen_on
     )]
     otlp: Vec<ListenOn>,
     /// The bearer token that senders of OTLP must present; addresses beyond loopback always need one
@@ -85,7 +83,7 @@ enum ListenOn {
 
 pub(crate) fn execute(arguments: &Arguments) -> Outcome {
     let options = options(arguments, &Tokens::find(arguments)?)?;
-    for (address, _) in options.otlp.iter().filter(|(address, _)| !is_loopback(address)) {
+    for (address, _) in options.otlp.iter().filter(|(address, _)| !is_loopback(address.ip())) {
         stderr::say(&format!(
             "caveat: other machines can reach {address}, and OTLP is not encrypted there: the network can read the token"
         ));
@@ -114,16 +112,16 @@ impl Tokens {
         if let Some(token) = &arguments.token {
             return token.clone().map(Self::Given).map_err(|error| Failure::new(format!("invalid --token: {error}")));
         }
-        if let Some(value) = std::env::var_os(TOKEN_VARIABLE).filter(|value| !value.is_empty()) {
-            let token = Token::parse(&value.to_string_lossy());
-            return token.map(Self::Given).map_err(|error| Failure::new(format!("invalid {TOKEN_VARIABLE}: {error}")));
+        let invalid = |error| Failure::new(format!("invalid {OTLP_TOKEN_VARIABLE}: {error}"));
+        if let Some(token) = Token::of_variable(OTLP_TOKEN_VARIABLE).map_err(invalid)? {
+            return Ok(Self::Given(token));
         }
-        if arguments.addresses().all(|address| is_loopback(&address)) {
+        if arguments.addresses().all(|address| is_loopback(address.ip())) {
             return Ok(Self::NotNeeded);
         }
         let token = Token::random().map_err(|error| {
             Failure::new(format!("cannot make a random token from /dev/urandom: {error}"))
-                .hint(format!("set one in {TOKEN_VARIABLE}"))
+                .hint(format!("set one in {OTLP_TOKEN_VARIABLE}"))
         })?;
         let secret = token.secret();
         stderr::say(&format!("senders need OTEL_EXPORTER_OTLP_HEADERS=authorization=Bearer%20{secret}"));
@@ -133,14 +131,10 @@ impl Tokens {
     fn for_address(&self, address: &SocketAddr) -> Option<Token> {
         match self {
             Self::Given(token) => Some(token.clone()),
-            Self::Random(token) => (!is_loopback(address)).then(|| token.clone()),
+            Self::Random(token) => (!is_loopback(address.ip())).then(|| token.clone()),
             Self::NotNeeded => None,
         }
     }
-}
-
-fn is_loopback(address: &SocketAddr) -> bool {
-    address.ip().to_canonical().is_loopback()
 }
 
 impl Arguments {
@@ -266,13 +260,11 @@ fn token(text: &str) -> Result<Result<Token, NotAToken>, Infallible> {
     Ok(Token::parse(text))
 }
 
-/// `ADDRESS:PORT`, or a port of loopback.
-fn listen_address(text: &str) -> Result<ListenOn, String> {
+fn listen_on(text: &str) -> Result<ListenOn, String> {
     if text == NOWHERE {
         return Ok(ListenOn::Nowhere);
     }
-    let port = text.parse::<u16>().ok().map(|port| SocketAddr::from((Ipv4Addr::LOCALHOST, port)));
-    let address = port.or_else(|| text.parse().ok());
+    let address = narrows_lab::experiment::listen_address(text);
     address.map(ListenOn::Address).ok_or_else(|| "expected an address and a port such as 127.0.0.1:4318".to_owned())
 }
 
@@ -302,15 +294,17 @@ fn endpoint(text: &str) -> Result<Endpoint, String> {
 
 #[cfg(test)]
 mod tests {
+    use std::net::Ipv4Addr;
+
     use super::*;
 
     #[test]
     fn values_are_read_or_refused() {
         let loopback = |port| Ok(ListenOn::Address(SocketAddr::from((Ipv4Addr::LOCALHOST, port))));
-        assert_eq!(listen_address("127.0.0.1:4318"), loopback(4318));
-        assert_eq!(listen_address("4318"), loopback(4318));
-        assert_eq!(listen_address("none"), Ok(ListenOn::Nowhere));
-        assert!(listen_address("localhost").is_err() && listen_address("70000").is_err());
+        assert_eq!(listen_on("127.0.0.1:4318"), loopback(4318));
+        assert_eq!(listen_on("4318"), loopback(4318));
+        assert_eq!(listen_on("none"), Ok(ListenOn::Nowhere));
+        assert!(listen_on("localhost").is_err() && listen_on("70000").is_err());
         assert_eq!(named_pid("web=12"), Ok(("web".to_owned(), 12)));
         for text in ["web", "=12", "web=", "web=0", "web=-1", "web=x"] {
             assert!(named_pid(text).is_err(), "{text}");

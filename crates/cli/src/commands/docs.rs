@@ -18,7 +18,7 @@ macro_rules! page {
 }
 
 /// Every page in `docs/reference`; a test compares the two.
-static PAGES: [Page; 27] = [
+static PAGES: [Page; 28] = [
     page!("baseline"),
     page!("capacity"),
     page!("commands"),
@@ -38,6 +38,7 @@ static PAGES: [Page; 27] = [
     page!("limit"),
     page!("operational-laws"),
     page!("orchestrations"),
+    page!("other-machines"),
     page!("otlp"),
     page!("predict"),
     page!("query"),

@@ -4,7 +4,9 @@ use std::convert::Infallible;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use narrows_docstore::{Access, AccountKey, Config, Excess, Flush, Repair, Server, stop_signal};
+use narrows_docstore::{Access, AccountKey, Config, Excess, Flush, Guard, Listen, Repair, Server, stop_signal};
+use narrows_sidecar::Exposure;
+use narrows_system::{Address, TokenArgument};
 
 use crate::commands::{plural, print};
 use crate::exit::{Exit, Failure, with_causes};
@@ -44,13 +46,20 @@ struct Sidecar {
     /// The hops, certificates and limits, as JSON
     #[arg(long, value_name = "FILE")]
     config: PathBuf,
+    // Takes the place of the address, but not of the port, of each inbound hop.
+    #[command(flatten)]
+    address: Address,
 }
 
 #[derive(Debug, clap::Args)]
 struct Docstore {
-    /// The port on 127.0.0.1; 0 is any free one
-    #[arg(long, default_value_t = Config::default().port)]
+    /// The port; 0 is any free one
+    #[arg(long, default_value_t = Config::default().listen.address().port())]
     port: u16,
+    #[command(flatten)]
+    address: Address,
+    #[command(flatten)]
+    token: TokenArgument,
     /// Folder that keeps the data, made unless it is there; without it, data goes with the process
     #[arg(long, value_name = "DIR")]
     dir: Option<PathBuf>,
@@ -65,17 +74,17 @@ struct Docstore {
     #[arg(long, requires = "repair")]
     accept_loss: bool,
     /// The key that requests are signed with, in base64, instead of that of Microsoft's emulators
-    #[arg(long, value_name = "KEY", conflicts_with_all = ["key_file", "no_auth"], value_parser = GivenKey::read)]
+    #[arg(long, value_name = "KEY", conflicts_with_all = ["key_file", "no_auth", "token"], value_parser = GivenKey::read)]
     key: Option<GivenKey>,
     /// A file with that key, which keeps it out of the list of processes
-    #[arg(long, value_name = "FILE", conflicts_with = "no_auth")]
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["no_auth", "token"])]
     key_file: Option<PathBuf>,
     /// Serve HTTPS at the same port, with certificate.pem and key.pem of this folder; where both are missing, they are made,
     /// for localhost. Clients have to trust certificate.pem
     #[arg(long, value_name = "DIR")]
     tls: Option<PathBuf>,
     /// Serve requests whether they are signed or not
-    #[arg(long)]
+    #[arg(long, conflicts_with = "token")]
     no_auth: bool,
     /// The top-level property that is the partition key of the containers the store begins with
     #[arg(long, value_name = "NAME", default_value_t = Config::default().partition_key)]
@@ -174,9 +183,25 @@ fn access(docstore: &Docstore) -> Result<Access, Failure> {
             GivenKey(AccountKey::from_base64(&text)).usable(&format!("the content of --key-file {}", file.display()))?
         }
         (None, Some(key)) => key.clone().usable("the value of --key")?,
-        (None, None) => AccountKey::of_emulators(),
+        (None, None) => match docstore.token.token().map_err(Failure::new)? {
+            Some(token) => return Ok(Access::Token(token)),
+            None => AccountKey::of_emulators(),
+        },
     };
     Ok(Access::Signed(key))
+}
+
+/// Where the store listens. Everyone knows the key of Microsoft's emulators, so it protects nothing.
+fn listen(docstore: &Docstore, access: &Access) -> Result<Listen, Failure> {
+    let guard = match access {
+        Access::Token(token) => Guard::Token(token.clone()),
+        Access::Signed(key) if *key != AccountKey::of_emulators() => Guard::Own,
+        Access::Signed(_) | Access::Anyone => Guard::Nothing,
+    };
+    docstore.address.listen(docstore.port, guard).map_err(|exposed| {
+        Failure::new(exposed.to_string())
+            .hint("set your own key with --key-file or a token with --token; --insecure serves anyone")
+    })
 }
 
 pub(crate) fn execute(arguments: &Arguments) -> Outcome {
@@ -187,8 +212,9 @@ pub(crate) fn execute(arguments: &Arguments) -> Outcome {
 }
 
 fn serve_sidecar(arguments: &Sidecar) -> Outcome {
-    let failed = |error: narrows_sidecar::Error| Failure::new(with_causes(&error));
-    let config = narrows_sidecar::Config::read(&arguments.config).map_err(failed)?;
+    let failed = |error: narrows_sidecar::Error| Failure::new(with_causes(&error)).hinted(error.hint());
+    let exposure = Exposure { listen: arguments.address.listen, is_insecure: arguments.address.insecure };
+    let config = narrows_sidecar::Config::read(&arguments.config, exposure).map_err(failed)?;
     // One thread is what a sidecar's cost is measured by.
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
@@ -235,22 +261,19 @@ fn repair_docstore(folder: &Path, accept_loss: bool) -> Outcome {
 }
 
 fn explained(error: &narrows_docstore::Error) -> Failure {
-    let failure = Failure::new(with_causes(error));
-    match error.hint() {
-        Some(hint) => failure.hint(hint),
-        None => failure,
-    }
+    Failure::new(with_causes(error)).hinted(error.hint())
 }
 
 fn serve_docstore(docstore: &Docstore) -> Outcome {
     if let Some(folder) = docstore.dir.as_deref().filter(|_| docstore.repair) {
         return repair_docstore(folder, docstore.accept_loss);
     }
+    let access = access(docstore)?;
     let config = Config {
-        port: docstore.port,
+        listen: listen(docstore, &access)?,
         dir: docstore.dir.clone(),
         sync: docstore.sync.into(),
-        access: access(docstore)?,
+        access,
         tls: docstore.tls.clone(),
         partitions: docstore.partitions,
         partition_key: docstore.partition_key.clone(),

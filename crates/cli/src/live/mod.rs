@@ -110,6 +110,9 @@ impl Progress for Live {
             Event::Starting { service, replica } => {
                 self.screen.phase(&format!("  starting {service}{}", nth(*replica)));
             }
+            Event::Awaiting { service, place } => {
+                self.screen.phase(&format!("  waiting for {service} at {place}"));
+            }
             Event::LoadStarted { duration } => self.load_started(*duration),
             Event::Second { elapsed, rows, .. } => self.second(*elapsed, rows),
             Event::Probed(probe) => self.screen.keep(&format!("  {probe}")),

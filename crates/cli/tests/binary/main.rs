@@ -16,6 +16,7 @@ mod capacity;
 mod commands;
 mod compare;
 mod completions;
+mod compose_system;
 mod counts;
 mod customer_360;
 #[cfg(feature = "reference-systems")]
@@ -27,6 +28,8 @@ mod diagnose;
 mod docstore;
 #[cfg(feature = "reference-systems")]
 mod early_end;
+#[cfg(feature = "reference-systems")]
+mod elsewhere;
 mod examples;
 mod exchange;
 #[cfg(feature = "reference-systems")]

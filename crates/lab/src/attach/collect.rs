@@ -286,7 +286,7 @@ impl Sources {
     fn close(self, options: &Options, stop: &AtomicBool, tell: &mut dyn FnMut(&Event<'_>)) -> Vec<TrialCaveat> {
         let sampled = self.sampler.stop();
         let mut caveats: Vec<TrialCaveat> =
-            self.scraper.map(Scraper::stop).unwrap_or_default().iter().flat_map(missing).collect();
+            self.scraper.map(Scraper::stop).unwrap_or_default().iter().flat_map(missing_pages).collect();
         caveats.extend(self.pollers.into_iter().filter_map(Poller::finish));
         if sampled.refused > 0 {
             caveats.push(TrialCaveat::ReadingsLost { readings: sampled.refused });
@@ -331,8 +331,8 @@ fn instance(service: &str, replica: u32, pid: u32, command: Vec<String>) -> Serv
     }
 }
 
-/// Caveats of an endpoint.
-fn missing(stats: &EndpointStats) -> Vec<TrialCaveat> {
+/// Caveats of a page of metrics that was not read in full.
+pub(crate) fn missing_pages(stats: &EndpointStats) -> Vec<TrialCaveat> {
     let url = without_query(&stats.url);
     let (failed, scrapes) = (stats.failures, stats.failures + stats.pages);
     let failure = stats.failure.clone();

@@ -18,6 +18,7 @@ use narrows_telemetry::run_file::RunFile;
 
 use crate::{Error, conclude, environment};
 
+pub(crate) use collect::missing_pages;
 pub use collect::{ArrivalCounts, Event, Options, attach};
 pub use import::{ImportCounts, Options as ImportOptions, PrometheusQuery, import};
 

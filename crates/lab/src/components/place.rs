@@ -31,7 +31,7 @@ impl<'a> Place<'a> {
     /// The place of a replica below the trial's folder; `None` if it is no component's.
     pub(crate) fn of(service: &'a BoundService, trial_folder: &Path) -> Option<Self> {
         match &service.start {
-            Start::Run { .. } => None,
+            Start::Run { .. } | Start::Elsewhere { .. } => None,
             Start::Component { settings, siblings } => Some(Self::new(service, settings, siblings, trial_folder)),
         }
     }

@@ -25,6 +25,7 @@ use crate::Error;
 use crate::cgroup::Cgroup;
 use crate::components::account::Account;
 use crate::components::output::{LastLines, Source, capture};
+use crate::experiment::{OTLP_TOKEN_VARIABLE, SERVICE_TOKEN_VARIABLE};
 use crate::guard::{Guard, MARKER};
 use crate::processes::{self, Identity, SignalState};
 
@@ -105,6 +106,9 @@ impl Process {
         command
             .args(arguments)
             .current_dir(&spec.cwd)
+            // Tokens of services elsewhere and of their telemetry are nothing for what runs here.
+            .env_remove(SERVICE_TOKEN_VARIABLE)
+            .env_remove(OTLP_TOKEN_VARIABLE)
             .envs(spec.env.iter().map(|(name, value)| (name, value)))
             .env(MARKER, mark)
             .stdin(Stdio::null())

@@ -5,6 +5,7 @@ use std::net::{Ipv4Addr, SocketAddr, TcpStream};
 use std::time::{Duration, Instant};
 
 use narrows_sampler::listening_ports;
+use narrows_telemetry::otlp::Token;
 
 use crate::Error;
 use crate::components::process::Process;
@@ -54,25 +55,55 @@ fn elsewhere(process: &Process, port: u16) -> Vec<u16> {
 
 /// Looks once whether what tells that a process can be used is there; else what is lacking.
 pub(crate) fn probe(process: &Process, ready: &Ready, port: u16) -> Result<(), String> {
-    let address = SocketAddr::from((Ipv4Addr::LOCALHOST, port));
     match ready {
-        Ready::Tcp => connect(address).map(drop),
-        Ready::Http { method, path } => http(address, method, path),
-        Ready::Log { text } => match process.last_lines().saw_wanted(POLL) {
-            true => Ok(()),
-            false => Err(format!("it has not printed `{text}`")),
-        },
+        Ready::Log { text } if !process.last_lines().saw_wanted(POLL) => Err(format!("it has not printed `{text}`")),
+        Ready::Log { .. } => Ok(()),
+        _ => respond(SocketAddr::from((Ipv4Addr::LOCALHOST, port)), ready, None),
     }
+}
+
+/// Looks once whether something at an address responds as it should; else what is missing. Its output is not known.
+fn respond(address: SocketAddr, ready: &Ready, token: Option<&Token>) -> Result<(), String> {
+    match ready {
+        Ready::Http { method, path } => http(address, method, path, token),
+        Ready::Tcp | Ready::Log { .. } => connect(address).map(drop),
+    }
+}
+
+/// Waits until a service that somebody else has started responds, refuses the token, or `timeout` is over; then what is
+/// missing. `meanwhile` is called between probes; its error ends the wait.
+pub(crate) fn wait_elsewhere(
+    address: SocketAddr,
+    ready: &Ready,
+    token: Option<&Token>,
+    timeout: Duration,
+    meanwhile: &mut dyn FnMut() -> Result<(), Error>,
+) -> Result<Result<(), String>, Error> {
+    let deadline = Instant::now() + timeout;
+    loop {
+        let Err(problem) = respond(address, ready, token) else { return Ok(Ok(())) };
+        meanwhile()?;
+        if Instant::now() > deadline || is_about_token(&problem) {
+            return Ok(Err(problem));
+        }
+        std::thread::sleep(POLL);
+    }
+}
+
+/// Whether a service refused its caller for the token alone.
+pub(crate) fn is_about_token(problem: &str) -> bool {
+    problem.ends_with(" returned 401")
 }
 
 fn connect(address: SocketAddr) -> Result<TcpStream, String> {
     TcpStream::connect_timeout(&address, PROBE_TIMEOUT).map_err(|error| format!("connecting to {address}: {error}"))
 }
 
-fn http(address: SocketAddr, method: &str, path: &str) -> Result<(), String> {
+fn http(address: SocketAddr, method: &str, path: &str, token: Option<&Token>) -> Result<(), String> {
     let broken = |error: std::io::Error| format!("{method} http://{address}{path}: {error}");
     let mut stream = connect(address)?;
-    let request = format!("{method} {path} HTTP/1.1\r\nHost: {address}\r\nConnection: close\r\n\r\n");
+    let token = token.map_or_else(String::new, |token| format!("Authorization: Bearer {}\r\n", token.secret()));
+    let request = format!("{method} {path} HTTP/1.1\r\nHost: {address}\r\n{token}Connection: close\r\n\r\n");
     stream.write_all(request.as_bytes()).map_err(broken)?;
     match status(&read_start(&mut stream).map_err(broken)?) {
         Some(status) if status < 400 => Ok(()),

@@ -48,6 +48,15 @@ impl CommandFailure {
 impl Workshop<'_> {
     /// Runs a command to its end. Errors when it cannot be started and when a signal came.
     pub(crate) fn run(&mut self, spec: &Spec, timeout: Duration) -> Result<Result<(), CommandFailure>, Error> {
+        Ok(self.last_output(spec, timeout)?.map(drop))
+    }
+
+    /// As [`Self::run`], and returns the last output of a command that succeeded.
+    pub(crate) fn last_output(
+        &mut self,
+        spec: &Spec,
+        timeout: Duration,
+    ) -> Result<Result<Vec<String>, CommandFailure>, Error> {
         let deadline = Instant::now() + timeout;
         let mut process = Process::start(spec, None, self.mark, self.store, self.guard)?;
         let ended = loop {
@@ -66,6 +75,6 @@ impl Workshop<'_> {
         let succeeded = process.succeeded();
         let last_lines = process.last_lines().last_words();
         process.stop(Signal::TERM, STOP_TIMEOUT, self.guard);
-        Ok(if succeeded { Ok(()) } else { Err(CommandFailure { ended, last_lines }) })
+        Ok(if succeeded { Ok(last_lines) } else { Err(CommandFailure { ended, last_lines }) })
     }
 }

@@ -1,14 +1,18 @@
 //! A trial as the experiment describes it once every `${…}` is replaced.
 
 use std::collections::BTreeMap;
+use std::fmt;
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
 use std::time::Duration;
 
 use narrows_model::load::LoadPlan;
+use narrows_telemetry::otlp::{NotAToken, Token};
 use rustix::process::Signal;
 
 use super::declaration::{Protocol, Settings};
 use super::observe::ServerUrl;
+use super::system::service::SERVICE_TOKEN_VARIABLE;
 
 /// A replica that needs ports.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -19,6 +23,8 @@ pub struct Replica {
     pub replica: u32,
     /// The port that others know it by, when the file fixes it.
     pub port: Option<u16>,
+    /// Where it is, when somebody else started it.
+    pub elsewhere: Option<HostPort>,
     /// How many ports it needs besides.
     pub further: usize,
 }
@@ -30,10 +36,55 @@ pub struct ReplicaPorts {
     pub service: String,
     /// Its number, from 0.
     pub replica: u32,
+    /// The host that others know it by.
+    pub host: Host,
     /// The port that others know it by.
     pub port: u16,
     /// As many more as [`Replica::further`] says.
     pub further: Vec<u16>,
+}
+
+impl ReplicaPorts {
+    /// Where others reach it.
+    pub fn address(&self) -> SocketAddr {
+        SocketAddr::new(self.host.address, self.port)
+    }
+}
+
+/// `HOST:PORT` of a service that somebody else started.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct HostPort {
+    /// A name or an address, an IPv6 address without brackets.
+    pub host: String,
+    /// The port.
+    pub port: u16,
+}
+
+impl fmt::Display for HostPort {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}:{}", bracketed(&self.host), self.port)
+    }
+}
+
+/// A host as it stands before `:PORT`.
+pub(crate) fn bracketed(host: &str) -> String {
+    if host.contains(':') { format!("[{host}]") } else { host.to_owned() }
+}
+
+/// A machine that replicas are reached at.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Host {
+    /// As the file has it.
+    pub name: String,
+    /// Its address.
+    pub address: IpAddr,
+}
+
+impl Host {
+    /// This machine, at the address that services listen on.
+    pub fn loopback() -> Self {
+        Self { name: "127.0.0.1".to_owned(), address: IpAddr::V4(Ipv4Addr::LOCALHOST) }
+    }
 }
 
 /// Facts about a trial that are known only when it is about to begin.
@@ -52,9 +103,9 @@ pub struct Bindings {
 }
 
 impl Bindings {
-    /// The ports by which a service's replicas are known, in order.
-    pub(super) fn ports_of(&self, service: &str) -> impl Iterator<Item = u16> {
-        self.ports.iter().filter(move |one| one.service == service).map(|one| one.port)
+    /// A service's replicas as they are known, in order.
+    pub(super) fn of_service(&self, service: &str) -> impl Iterator<Item = &ReplicaPorts> {
+        self.ports.iter().filter(move |one| one.service == service)
     }
 
     /// The first four bytes of the trial's trace ids: FNV-1a (Fowler, Noll, Vo) over the folder that is its alone.
@@ -68,6 +119,8 @@ impl Bindings {
 /// Services to start, and load to send.
 #[derive(Debug, Clone)]
 pub struct BoundTrial {
+    /// Containers that are started before them.
+    pub compose: Option<BoundCompose>,
     /// The replicas of all services, in the order they are started.
     pub services: Vec<BoundService>,
     /// The load.
@@ -76,6 +129,40 @@ pub struct BoundTrial {
     pub faults: Vec<Fault>,
     /// Servers to ask about themselves that Narrows does not start, by name.
     pub observed: BTreeMap<String, ServerUrl>,
+}
+
+/// Containers to start with Compose.
+#[derive(Debug, Clone, PartialEq)]
+pub struct BoundCompose {
+    /// The Compose file.
+    pub file: PathBuf,
+    /// The services that it has.
+    pub services: Vec<String>,
+    /// Values for its variables.
+    pub env: Vec<(String, String)>,
+    /// Limits of its services.
+    pub limits: Vec<ContainerLimit>,
+    /// How long building and starting may take.
+    pub timeout: Duration,
+}
+
+impl BoundCompose {
+    /// A Compose file as it is.
+    pub fn of(file: PathBuf) -> Self {
+        const TIMEOUT: Duration = Duration::from_secs(600);
+        Self { file, services: Vec::new(), env: Vec::new(), limits: Vec::new(), timeout: TIMEOUT }
+    }
+}
+
+/// Limits of the containers of a service.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ContainerLimit {
+    /// The service.
+    pub service: String,
+    /// The cap on processor time, in cores.
+    pub cpus: Option<f64>,
+    /// The cap on memory.
+    pub memory_bytes: Option<u64>,
 }
 
 /// Something that is done to a replica under load.
@@ -197,6 +284,31 @@ pub enum Start {
         /// The replicas of the service in order, this one among them.
         siblings: Vec<Sibling>,
     },
+    /// Nothing: somebody else has started it.
+    Elsewhere {
+        /// Where it is, as the file has it.
+        place: HostPort,
+        /// Its address.
+        address: SocketAddr,
+        /// Sign that it can be used.
+        ready: Ready,
+        /// The token that it asks for, if the file has it.
+        token: Option<Token>,
+    },
+}
+
+impl Start {
+    /// The token that a service asks for which somebody else has started: the file's, else that of the environment.
+    ///
+    /// # Errors
+    /// When the environment has something that is no token.
+    pub fn token(&self) -> Result<Option<Token>, NotAToken> {
+        match self {
+            Self::Elsewhere { token: Some(token), .. } => Ok(Some(token.clone())),
+            Self::Elsewhere { token: None, .. } => Token::of_variable(SERVICE_TOKEN_VARIABLE),
+            Self::Run { .. } | Self::Component { .. } => Ok(None),
+        }
+    }
 }
 
 /// A replica of a component as the others of its service know it.
@@ -239,7 +351,7 @@ pub struct Outbound {
     /// The port that the caller is told.
     pub listen: u16,
     /// Where it goes.
-    pub upstream: u16,
+    pub upstream: SocketAddr,
     /// Whether it goes there by mutual TLS: both ends have a sidecar with TLS.
     pub is_secure: bool,
     /// Protocol.

@@ -17,6 +17,7 @@ use std::path::{Path, PathBuf};
 use narrows_telemetry::secrets::KnownSecrets;
 
 mod bound;
+mod compose;
 mod declaration;
 pub(crate) mod document;
 pub(crate) mod error;
@@ -33,14 +34,16 @@ mod quantity;
 mod recorded;
 mod secrets;
 pub(crate) mod system;
+mod telemetry;
 mod thresholds;
 mod tunables;
 mod variants;
 
 pub use bound::{
-    Bindings, BoundCommand, BoundLoad, BoundService, BoundSidecar, BoundTrial, Deed, Fault, Outbound, Ready, Replica,
-    ReplicaPorts, Restart, Results, Sibling, Start,
+    Bindings, BoundCommand, BoundCompose, BoundLoad, BoundService, BoundSidecar, BoundTrial, ContainerLimit, Deed,
+    Fault, Host, HostPort, Outbound, Ready, Replica, ReplicaPorts, Restart, Results, Sibling, Start,
 };
+pub use compose::experiment_of;
 pub(crate) use declaration::{Declaration, Url};
 pub use declaration::{Protocol, Settings};
 pub use error::{ExperimentError, FileError, nearest};
@@ -51,6 +54,8 @@ pub use observe::ServerUrl;
 pub(crate) use prices::costs;
 pub use recorded::RecordedExperiment;
 pub use secrets::redacted;
+pub(crate) use system::service::SERVICE_TOKEN_VARIABLE;
+pub use telemetry::{OTLP_TOKEN_VARIABLE, Telemetry, TelemetryError, listen_address};
 pub use tunables::Tunable;
 pub use variants::Variant;
 pub use variants::fallback::Fallback;
@@ -96,6 +101,8 @@ pub struct Experiment {
     pub fallbacks: Vec<Fallback>,
     /// The seed of everything random in a run.
     pub seed: u64,
+    /// Telemetry of services that somebody else has started.
+    pub telemetry: Telemetry,
     file: String,
     language: Language,
     root: Node,
@@ -183,7 +190,8 @@ fn parse_into(source: &str, language: Language, file: &str, dir: PathBuf, report
         report.add((1, 1), String::new(), Problem::new(format!("the file is larger than {FILE_BYTES_MAX} bytes")));
         return None;
     }
-    let root = tree::parse(source, report)?;
+    let mut root = tree::parse(source, report)?;
+    system::compose::expand(&mut root, &dir, report);
     let at = At::root(&root);
     check::check(at, language.experiment, Pass::Open(&Names::of(&root, language)), report);
     check_service_names(at, report);
@@ -203,6 +211,7 @@ fn parse_into(source: &str, language: Language, file: &str, dir: PathBuf, report
         services: Names::of(&root, language).services()?.iter().map(|name| (*name).to_owned()).collect(),
         load: load_of(at.get(&load::LOAD)?),
         seed: seed(&root, language)?,
+        telemetry: telemetry::build(at, &Values::of(&parameters), report),
         fallbacks: fallback::read(at),
         dir,
         source: source.to_owned(),
@@ -259,8 +268,12 @@ fn check_variants(root: At<'_>, language: Language, variants: &[Variant], dir: &
 
 fn made_up(replica: Replica) -> ReplicaPorts {
     const PORT: u16 = 8080;
-    let Replica { service, replica, port, further } = replica;
-    ReplicaPorts { service, replica, port: port.unwrap_or(PORT), further: vec![PORT; further] }
+    let Replica { service, replica, port, elsewhere, further } = replica;
+    // No name is looked up to check a file.
+    let name = elsewhere.as_ref().map(|place| place.host.clone());
+    let host = name.map_or_else(Host::loopback, |name| Host { name, ..Host::loopback() });
+    let port = elsewhere.map(|place| place.port).or(port).unwrap_or(PORT);
+    ReplicaPorts { service, replica, host, port, further: vec![PORT; further] }
 }
 
 fn assemble(
@@ -278,7 +291,8 @@ fn assemble(
     let load = load::build(root, language, &values, bindings, files, report);
     let faults = faults::build(root, &variant.name, &values, &network, load.as_ref(), report);
     let observed = observe::build(root, &values, report);
-    Some(BoundTrial { services, load: load?, faults, observed })
+    let compose = system::compose::build(root, &values, files.dir, report);
+    Some(BoundTrial { compose, services, load: load?, faults, observed })
 }
 
 impl Experiment {

@@ -60,6 +60,11 @@ impl ServerKind {
         }
     }
 
+    /// The usual scheme of its URLs.
+    pub(crate) fn scheme(self) -> &'static str {
+        self.schemes()[0]
+    }
+
     fn usual_port(self) -> u16 {
         match self {
             Self::Postgres => 5432,
@@ -150,7 +155,7 @@ impl ServerUrl {
 impl fmt::Display for ServerUrl {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { host, port, .. } = self;
-        let scheme = self.kind.schemes()[0];
+        let scheme = self.kind.scheme();
         if host.contains(':') { write!(f, "{scheme}://[{host}]:{port}") } else { write!(f, "{scheme}://{host}:{port}") }
     }
 }

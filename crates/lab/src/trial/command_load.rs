@@ -17,7 +17,7 @@ use rustix::process::Signal;
 use crate::Error;
 use crate::components::process::{Process, Spec};
 use crate::environment::now_ns;
-use crate::experiment::{BoundCommand, Results};
+use crate::experiment::{BoundCommand, Results, SERVICE_TOKEN_VARIABLE};
 use crate::progress::{Event, Progress};
 use crate::trial::replica_end::{Lives, note_the_ended};
 use crate::trial::root_spans::RootFilter;
@@ -53,7 +53,7 @@ impl Bench<'_> {
         let program = program(command);
         self.weights.set(None);
         let start_ns = now_ns();
-        let is_service = |target: &&String| running.iter().any(|replica| replica.service.name == **target);
+        let is_service = |target: &&String| self.experiment.services.contains(target);
         let service = self.experiment.load.target.as_ref().filter(is_service).cloned();
         let summary = summary_path(command, &self.scratch_path(trial.id));
         self.recorder.fold_between(trial.id, &[start_ns])?;
@@ -193,7 +193,9 @@ fn summary_path(command: &BoundCommand, folder: &Path) -> Option<PathBuf> {
 /// The command's own environment, and for k6 where to write its summary.
 fn environment(command: &BoundCommand, summary: Option<&Path>) -> Vec<(String, String)> {
     let summary = summary.map(|path| (SUMMARY_VARIABLE.to_owned(), path.to_string_lossy().into_owned()));
-    summary.into_iter().chain(command.env.iter().cloned()).collect()
+    // Other processes of a run get no tokens, but this program calls a service that may ask for one.
+    let token = std::env::var(SERVICE_TOKEN_VARIABLE).ok().map(|token| (SERVICE_TOKEN_VARIABLE.to_owned(), token));
+    summary.into_iter().chain(token).chain(command.env.iter().cloned()).collect()
 }
 
 /// Takes over k6's summary of a load of `seconds` seconds, and returns a caveat on it.

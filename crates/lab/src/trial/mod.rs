@@ -21,32 +21,40 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use narrows_model::caveat::{SocketGap, TrialCaveat};
-use narrows_model::load::LoadPlan;
+use narrows_model::load::{LoadPlan, Template};
 use narrows_model::run::Trial;
 use narrows_sampler::{Sampler, SocketGaps};
 use narrows_telemetry::Store;
-use narrows_telemetry::otlp::{Receiver, ReceiverStats, Weights};
+use narrows_telemetry::otlp::{Receiver, ReceiverStats, Token, Weights};
 use narrows_telemetry::run_file::Recorder;
+use narrows_telemetry::scrape::Scraper;
 
 use crate::Error;
 use crate::adoption::AdoptedChildren;
+use crate::attach::missing_pages;
 use crate::components::gauges::Poller;
 use crate::components::sidecar;
+use crate::containers::Project;
 use crate::experiment::{
-    Bindings, BoundCommand, BoundLoad, BoundTrial, Experiment, Fault, Replica, ReplicaPorts, Variant,
+    Bindings, BoundCommand, BoundLoad, BoundTrial, Experiment, Fault, Host, HostPort, Replica, ReplicaPorts, Start,
+    Variant,
 };
 use crate::guard::{Guard, kill_marked};
 use crate::leftovers::PREFIX;
 use crate::ports::Ports;
 use crate::progress::{Event, Progress};
+use crate::resolve::resolve;
 use crate::setup::Setups;
 pub(crate) use faults::Faults;
 pub(crate) use root_spans::Roots;
 pub(crate) use services::RunningReplica;
+use services::elsewhere;
 pub(crate) use under_load::{FinishedLoad, Onward};
 
 /// How long services are asked to collect spans before they send them.
 const SPAN_BATCH_DELAY: Duration = Duration::from_millis(500);
+/// How often pages of metrics are read.
+const SCRAPE_INTERVAL: Duration = Duration::from_secs(1);
 const SPAN_GRACE: Duration = Duration::from_millis(500);
 const WATCH_INTERVAL: Duration = Duration::from_millis(100);
 
@@ -139,6 +147,8 @@ pub(crate) struct Bench<'a> {
     pub(crate) adopted: AdoptedChildren,
     pub(crate) ports: Ports,
     pub(crate) setups: Setups,
+    /// Containers of the trial under way.
+    pub(crate) containers: Option<Project>,
     /// Those of the trial under way, until its load begins.
     pub(crate) planned_faults: Vec<Fault>,
     /// Those of the load under way.
@@ -167,15 +177,17 @@ impl Bench<'_> {
         let sockets = self.sampler.stats().sockets;
         self.sampler.unwatch_all();
         self.stop_all(running, trial);
+        let removed = self.containers.take().map_or(Ok(()), |project| project.down(&mut self.guard));
         kill_marked(&self.mark);
         let ended = self.adopted.end_all(&mut self.guard);
         self.ports.release_all();
         trial.caveats.extend(socket_gaps(sockets));
         trial.caveats.extend(unheard(heard_before, self.receiver.stats(), true));
+        trial.caveats.extend(self.nothing_sent(heard_before));
         let counted = self.keep_requests_of_spans(trial, progress);
         let _ = std::fs::remove_dir_all(&folder);
         // A stop that was hurried may have cost spans, so the trial is not whole.
-        result.and(ended).and(counted).and_then(|()| self.go_on())
+        result.and(ended).and(removed).and(counted).and_then(|()| self.go_on())
     }
 
     /// Errors once a signal came.
@@ -204,11 +216,25 @@ impl Bench<'_> {
         work: &mut dyn Work,
         progress: &mut dyn Progress,
     ) -> Result<(), Error> {
-        let BoundTrial { services, load, faults, observed } = self.bind(variant, folder)?;
+        let BoundTrial { compose, services, mut load, faults, observed } = self.bind(variant, folder)?;
+        let target = services.iter().find(|service| self.experiment.load.target.as_ref() == Some(&service.name));
+        if let (BoundLoad::Plan(plan), Some(target)) = (&mut load, target)
+            && let Some(token) = target.start.token().map_err(Error::ServiceToken)?
+        {
+            present(plan, &token);
+        }
         self.planned_faults = faults;
         self.look_for_programs(&services, folder)?;
         sidecar::certify(&services, folder)?;
+        if let Some(compose) = compose {
+            self.start_containers(&compose, trial.id, folder, progress)?;
+        }
+        let elsewhere = elsewhere(&services);
         for service in services {
+            if matches!(service.start, Start::Elsewhere { .. }) {
+                self.await_elsewhere(&service, running, progress)?;
+                continue;
+            }
             if let Some(companion) = sidecar::companion(&service, folder)? {
                 running.push(self.start(companion, folder, trial, progress)?);
                 self.await_ready(running, folder)?;
@@ -221,10 +247,27 @@ impl Bench<'_> {
             }
         }
         self.watch(running)?;
+        let contained = self.watch_containers(trial.id)?;
+        let is_contained = |caveat: &TrialCaveat| match caveat {
+            TrialCaveat::ServiceElsewhere { service, .. } => contained.contains(service),
+            _ => false,
+        };
+        for caveat in elsewhere.into_iter().filter(|caveat| !is_contained(caveat)) {
+            progress.note(trial, caveat);
+        }
         let pollers = self.start_pollers(running, &observed, folder)?;
+        let scraper = self.start_scraper()?;
         let result = self.put_under_load(load, trial, running, work, progress);
         trial.caveats.extend(pollers.into_iter().filter_map(Poller::finish));
+        trial.caveats.extend(scraper.map(Scraper::stop).unwrap_or_default().iter().flat_map(missing_pages));
         result
+    }
+
+    /// Begins to read the experiment's pages of metrics, if it has any.
+    fn start_scraper(&self) -> Result<Option<Scraper>, Error> {
+        let pages = self.experiment.telemetry.pages.clone();
+        let start = || Scraper::start(pages.clone(), SCRAPE_INTERVAL, Arc::clone(&self.store));
+        Ok((!pages.is_empty()).then(start).transpose()?)
     }
 
     fn put_under_load(
@@ -246,15 +289,16 @@ impl Bench<'_> {
 
     fn bind(&mut self, variant: &Variant, folder: &Path) -> Result<BoundTrial, Error> {
         let mut ports = Vec::new();
-        for Replica { service, replica, port, further } in
+        for Replica { service, replica, port, elsewhere, further } in
             self.experiment.replicas(variant).map_err(Error::Experiment)?
         {
-            let port = match port {
-                Some(port) => self.ports.claim(port, &service)?,
-                None => self.ports.take()?,
+            let (host, port) = match (elsewhere, port) {
+                (Some(place), _) => (host_of(&place, &service)?, place.port),
+                (None, Some(port)) => (Host::loopback(), self.ports.claim(port, &service)?),
+                (None, None) => (Host::loopback(), self.ports.take()?),
             };
             let further = (0..further).map(|_| self.ports.take()).collect::<Result<_, _>>()?;
-            ports.push(ReplicaPorts { service, replica, port, further });
+            ports.push(ReplicaPorts { service, replica, host, port, further });
         }
         let bindings = Bindings {
             ports,
@@ -266,17 +310,44 @@ impl Bench<'_> {
         self.experiment.bind(variant, &bindings).map_err(Error::Experiment)
     }
 
+    /// The caveat that nobody has sent anything since a count, if somebody else's services were listened for.
+    fn nothing_sent(&self, before: ReceiverStats) -> Option<TrialCaveat> {
+        let [_, address] = self.receiver.local_addrs() else { return None };
+        let after = self.receiver.stats();
+        let is_silent =
+            (before.batches, before.unauthenticated_requests) == (after.batches, after.unauthenticated_requests);
+        is_silent.then(|| TrialCaveat::NothingSent { listening: vec![address.to_string()] })
+    }
+
     fn otlp_endpoint(&self) -> String {
         format!("http://{}", self.receiver.local_addr())
     }
 
     /// Gives services the time to send what they batch: many end without flushing when asked to end.
     fn await_last_spans(&self) {
-        let end = Instant::now() + SPAN_BATCH_DELAY + SPAN_GRACE;
+        let end = Instant::now() + (SPAN_BATCH_DELAY + SPAN_GRACE).max(self.experiment.telemetry.settle);
         while Instant::now() < end && self.go_on().is_ok() {
             std::thread::sleep(WATCH_INTERVAL);
         }
     }
+}
+
+/// Has each request that presents nothing present a token.
+fn present(plan: &mut LoadPlan, token: &Token) {
+    let flows = plan.scenarios.iter_mut().flat_map(|scenario| &mut scenario.flows);
+    for step in flows.flat_map(|flow| &mut flow.steps) {
+        let headers = &mut step.request.headers;
+        if !headers.iter().any(|(name, _)| name.eq_ignore_ascii_case("authorization")) {
+            headers.push(("Authorization".to_owned(), Template::text(format!("Bearer {}", token.secret()))));
+        }
+    }
+}
+
+/// The machine of a service that somebody else has started.
+fn host_of(place: &HostPort, service: &str) -> Result<Host, Error> {
+    let unknown = |reason| Error::UnknownHost { service: service.to_owned(), place: place.to_string(), reason };
+    let address = resolve(&place.to_string()).map_err(unknown)?.ip();
+    Ok(Host { name: place.host.clone(), address })
 }
 
 /// Telemetry that did not reach the run file between two counts. `is_load_traced` if the load decides what is traced.

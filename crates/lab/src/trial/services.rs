@@ -16,7 +16,8 @@ use crate::components::gauges::Poller;
 use crate::components::process::{Process, ProcessEnd, Spec};
 use crate::components::workshop::Workshop;
 use crate::components::{Launch, Place, gauges_of, readiness, sidecar};
-use crate::experiment::{BoundService, Ready, ServerUrl, Start};
+use crate::containers::{self, Container, OtlpAddress, Project};
+use crate::experiment::{BoundCompose, BoundService, Ready, ServerUrl, Start};
 use crate::leftovers::PREFIX;
 use crate::processes::name_of;
 use crate::progress::{Event, Progress};
@@ -120,6 +121,7 @@ impl Bench<'_> {
                 let place = Place::new(&service, settings, siblings, folder);
                 place.component.settings().prepare(&place, &mut workshop)?
             }
+            Start::Elsewhere { place, .. } => unreachable!("`{place}` is not started here"),
         };
         self.spawn(service, launch, trial, progress)
     }
@@ -278,6 +280,79 @@ impl Bench<'_> {
         readiness::wait(&mut last.process, port, &probe, service.ready_timeout, &mut meanwhile)
     }
 
+    /// Waits for a replica that somebody else has started, with an eye on those that run here.
+    pub(super) fn await_elsewhere(
+        &mut self,
+        service: &BoundService,
+        running: &mut [RunningReplica],
+        progress: &mut dyn Progress,
+    ) -> Result<(), Error> {
+        let Start::Elsewhere { place, address, ready, .. } = &service.start else { return Ok(()) };
+        progress.tell(&Event::Awaiting { service: &service.name, place: &place.to_string() });
+        let started = pids(running);
+        let mut meanwhile = || {
+            self.adopted.look(&started, &mut self.guard)?;
+            no_death(running, "while another service was being waited for")?;
+            signalled(self.stop)
+        };
+        let token = service.start.token().map_err(Error::ServiceToken)?;
+        let responded =
+            readiness::wait_elsewhere(*address, ready, token.as_ref(), service.ready_timeout, &mut meanwhile)?;
+        responded.map_err(|problem| Error::NotReachable {
+            service: service.name.clone(),
+            place: place.to_string(),
+            waited: service.ready_timeout,
+            problem,
+        })
+    }
+
+    /// Starts the containers of a Compose file.
+    pub(super) fn start_containers(
+        &mut self,
+        compose: &BoundCompose,
+        trial: i64,
+        folder: &Path,
+        progress: &mut dyn Progress,
+    ) -> Result<(), Error> {
+        let project = format!("{PREFIX}{}-{trial}", self.mark);
+        let listen = self.experiment.telemetry.listen()?;
+        let token = listen.as_ref().and_then(|listen| listen.token()).map(|token| token.secret().to_owned());
+        let otlp = match self.receiver.local_addrs() {
+            [_, address] => Some(OtlpAddress { address: *address, token: token.as_deref() }),
+            _ => None,
+        };
+        let shown = compose.file.to_string_lossy();
+        progress.tell(&Event::SettingUp { service: containers::NAME, command: &shown });
+        let mut workshop =
+            Workshop { mark: &self.mark, store: &self.store, guard: &mut self.guard, stop: self.stop, progress };
+        self.containers = Some(Project::up(compose, project, folder, otlp, &mut workshop)?);
+        Ok(())
+    }
+
+    /// Samples the trial's containers by their control groups, and returns their services.
+    pub(super) fn watch_containers(&self, trial: i64) -> Result<Vec<String>, Error> {
+        let containers = self.containers.as_ref().map_or(Ok(Vec::new()), Project::containers)?;
+        for Container { service, replica, pid } in &containers {
+            match containers::control_group(*pid) {
+                Some(group) => self.sampler.watch_cgroup(service, *replica, &group)?,
+                None => self.sampler.watch(service, *replica, *pid)?,
+            }
+            let instance = ServiceInstance {
+                service: service.clone(),
+                replica: *replica,
+                pid: *pid,
+                port: 0,
+                command: Vec::new(),
+                cpu_limit_cores: None,
+                memory_limit_bytes: None,
+                stand_in_ports: Vec::new(),
+                machine: Machine::Here,
+            };
+            self.recorder.put_service(trial, &instance)?;
+        }
+        Ok(containers.into_iter().map(|container| container.service).collect())
+    }
+
     pub(super) fn watch(&self, running: &[RunningReplica]) -> Result<(), Error> {
         running.iter().try_for_each(|replica| self.watch_one(replica))
     }
@@ -325,6 +400,18 @@ impl Bench<'_> {
             }
         }
     }
+}
+
+/// A caveat for each service that somebody else has started.
+pub(super) fn elsewhere(services: &[BoundService]) -> Vec<TrialCaveat> {
+    let mut places: BTreeMap<&str, Vec<String>> = BTreeMap::new();
+    for service in services {
+        if let Start::Elsewhere { place, .. } = &service.start {
+            places.entry(&service.name).or_default().push(place.to_string());
+        }
+    }
+    let caveat = |(service, places): (&str, _)| TrialCaveat::ServiceElsewhere { service: service.to_owned(), places };
+    places.into_iter().map(caveat).collect()
 }
 
 /// How a service with `run` is started.

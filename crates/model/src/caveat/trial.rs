@@ -43,6 +43,13 @@ pub enum TrialCaveat {
         /// Why they could not be set.
         reason: String,
     },
+    /// Somebody else has started a service of the experiment.
+    ServiceElsewhere {
+        /// The service.
+        service: String,
+        /// Where its replicas are, `HOST:PORT` each.
+        places: Vec<String>,
+    },
     /// A replica did not end when it was asked to.
     KilledAtStop {
         /// The replica.
@@ -575,6 +582,7 @@ impl TrialCaveat {
         match self {
             C::ParameterByEarlierRates { parameter: place, .. }
             | C::WithoutCaps { service: place, .. }
+            | C::ServiceElsewhere { service: place, .. }
             | C::KilledAtStop { replica: place, .. }
             | C::ReplicaEnded { replica: place, .. }
             | C::Fault { replica: place, .. }

@@ -29,7 +29,6 @@ mod response;
 mod rpc;
 mod serve;
 mod stats;
-mod token;
 mod weights;
 mod wire;
 
@@ -45,9 +44,9 @@ use tokio::sync::watch;
 use self::serve::Guarded;
 use crate::Store;
 
+pub use narrows_listener::{Exposed, Guard, Listen, NotAToken, Token, advice, is_loopback};
 pub use request::{Format, MalformedRequest};
 pub use stats::ReceiverStats;
-pub use token::{NotAToken, Token};
 pub use weights::Weights;
 
 /// Worker threads of the receiver, named `otlp-0` and `otlp-1`.

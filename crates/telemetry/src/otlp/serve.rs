@@ -13,14 +13,13 @@ use hyper::service::service_fn;
 use hyper::{Request, Response};
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use hyper_util::server::conn::auto::Builder;
-use narrows_listener::{Connection, Limits, Places, drive};
+use narrows_listener::{Connection, Limits, Places, Token, drive};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::watch;
 use tokio::task::JoinSet;
 
 use super::export::{Exporter, IN_FLIGHT_MAX, Refusal, Why};
 use super::response::Body;
-use super::token::Token;
 use super::{STOP_TIMEOUT, grpc, http};
 
 /// Limits of senders, over all addresses together.

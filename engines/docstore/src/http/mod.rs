@@ -27,7 +27,7 @@ mod tests;
 mod walk;
 
 use std::future::{Future, ready};
-use std::net::{Ipv4Addr, SocketAddr};
+use std::net::SocketAddr;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
@@ -35,6 +35,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use axum::body::{Body, Bytes, HttpBody as _, to_bytes};
 use axum::extract::Request;
 use axum::http::Response;
+use axum::http::header::HOST;
 use axum::http::request::Parts;
 use tokio::net::TcpListener;
 
@@ -72,12 +73,12 @@ pub struct Server {
 }
 
 impl Server {
-    /// Takes the port of `config` on the loopback interface, and opens or seeds the store. Connections that arrive before it
+    /// Takes the address of `config`, and opens or seeds the store. Connections that arrive before it
     /// serves wait. Metrics are exported if the environment names an endpoint; see the crate's opening comment.
     ///
     /// # Errors
     ///
-    /// [`Error::Setting`] for a setting outside its range, [`Error::Bind`] if the port is not available, [`Error::Metrics`]
+    /// [`Error::Setting`] for a setting outside its range, [`Error::Serving`] if the address is not to be had, [`Error::Metrics`]
     /// for an endpoint that is not an address. For a folder: [`Error::Folder`] and [`Error::Storage`] if it cannot be read or
     /// written, [`Error::InUse`] if another process has it, [`Error::Foreign`], [`Error::OtherVersion`] and
     /// [`Error::Damaged`] for a file that cannot be read as one of the store's. For TLS: [`Error::Certificate`].
@@ -87,9 +88,7 @@ impl Server {
 
     async fn open_with(config: Config, metrics: Option<Settings>) -> Result<Self, Error> {
         config.validate()?;
-        let cannot_bind = |source| Error::Bind { port: config.port, source };
-        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, config.port)).await.map_err(cannot_bind)?;
-        let address = listener.local_addr().map_err(cannot_bind)?;
+        let (listener, address) = config.listen.bind().await.map_err(narrows_serving::Error::from)?;
         let (latency, access) = (Latency::new(&config), config.access.clone());
         let tls = config.tls.as_deref().map(Tls::open).transpose()?;
         let opening = tokio::task::spawn_blocking(move || Store::open(&config, Monotonic::start()));
@@ -129,7 +128,9 @@ impl Server {
         // A client goes on at the address that the account names, so that has the scheme of its connection.
         let served = |scheme: Scheme| {
             let endpoint = format!("{}://{address}/", scheme.name()).into();
-            Endpoint { service: Arc::clone(&service), endpoint }
+            // All addresses of a machine are no address of one.
+            let named_by_client = address.ip().is_unspecified().then_some(scheme);
+            Endpoint { service: Arc::clone(&service), endpoint, named_by_client }
         };
         let shutdown = Box::pin(shutdown);
         match tls {
@@ -180,15 +181,23 @@ struct Endpoint {
     service: Arc<Service>,
     /// The address that responses give clients for their next requests.
     endpoint: Arc<str>,
+    /// The scheme, if the address is the one that a client has called instead.
+    named_by_client: Option<Scheme>,
 }
 
-async fn handle(Endpoint { service, endpoint }: Endpoint, request: Request) -> Response<Body> {
-    service.respond(request, &endpoint).await
+async fn handle(Endpoint { service, endpoint, named_by_client }: Endpoint, request: Request) -> Response<Body> {
+    let called = named_by_client.and_then(|scheme| {
+        let host = request.headers().get(HOST)?.to_str().ok()?;
+        Some(format!("{}://{host}/", scheme.name()).into())
+    });
+    service.respond(request, &called.unwrap_or(endpoint)).await
 }
 
 impl Service {
     async fn respond(&self, request: Request, endpoint: &Arc<str>) -> Response<Body> {
-        if let Some(page) = pages::page(&self.store, request.method(), request.uri().path()) {
+        if self.gate.admits_pages(request.headers())
+            && let Some(page) = pages::page(&self.store, request.method(), request.uri().path())
+        {
             return page;
         }
         self.latency.around(self.try_respond(request, endpoint)).await.unwrap_or_else(Reply::from).into_response()

@@ -10,6 +10,7 @@ use axum::http::header::{AUTHORIZATION, DATE};
 use axum::http::{HeaderMap, Method};
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
+use narrows_serving::{TOKEN_EXPECTED, Token};
 use ring::hmac;
 
 use super::headers;
@@ -22,8 +23,12 @@ use crate::http_date;
 const TOLERANCE_S: u64 = 15 * 60;
 const X_DATE: &str = "x-ms-date";
 
-/// Lets requests in that are signed with the key, or all.
-pub(super) struct Gate(Option<hmac::Key>);
+/// Lets requests in that are signed with the key or present the token, or all.
+pub(super) enum Gate {
+    Open,
+    Signed(hmac::Key),
+    Token(Token),
+}
 
 /// Parts that a signature covers besides the date.
 struct Subject<'a> {
@@ -37,12 +42,18 @@ impl Gate {
     pub(super) fn new(access: &Access) -> Self {
         let key = |key: &AccountKey| hmac::Key::new(hmac::HMAC_SHA256, key.bytes());
         match access {
-            Access::Anyone => Self(None),
-            Access::Signed(account_key) => Self(Some(key(account_key))),
+            Access::Anyone => Self::Open,
+            Access::Signed(account_key) => Self::Signed(key(account_key)),
+            Access::Token(token) => Self::Token(token.clone()),
         }
     }
 
-    /// Checks the signature of a request that arrived at `now_unix_s`.
+    /// Whether a request may see the pages, which are no part of the REST interface and which nobody signs requests for.
+    pub(super) fn admits_pages(&self, headers: &HeaderMap) -> bool {
+        !matches!(self, Self::Token(token) if !token.is_shown(headers))
+    }
+
+    /// Checks the signature or token of a request that arrived at `now_unix_s`.
     pub(super) fn admit(
         &self,
         method: &Method,
@@ -50,7 +61,12 @@ impl Gate {
         headers: &HeaderMap,
         now_unix_s: u64,
     ) -> Result<(), Failure> {
-        let Some(key) = &self.0 else { return Ok(()) };
+        let key = match self {
+            Self::Open => return Ok(()),
+            Self::Token(token) if token.is_shown(headers) => return Ok(()),
+            Self::Token(_) => return Err(Failure::unauthorized(TOKEN_EXPECTED.to_owned())),
+            Self::Signed(key) => key,
+        };
         let signature = signature(headers)?;
         let dates = dates(headers)?;
         let subject = Subject::of(method, path);
@@ -171,8 +187,25 @@ mod tests {
 
     fn sign(kind: &str, link: &str) -> String {
         let payload = format!("get\n{kind}\n{link}\n{}\n\n", AT.to_ascii_lowercase());
-        let signature = hmac::sign(gate().0.as_ref().unwrap(), payload.as_bytes());
-        format!("type=master&ver=1.0&sig={}", STANDARD.encode(signature)).replace('+', "%2B")
+        format!("type=master&ver=1.0&sig={}", signed(&payload).replace('+', "%2B"))
+    }
+
+    /// The signature of a text, in base64.
+    fn signed(payload: &str) -> String {
+        let Gate::Signed(key) = gate() else { unreachable!("the gate of a key") };
+        STANDARD.encode(hmac::sign(&key, payload.as_bytes()))
+    }
+
+    #[test]
+    fn a_token_takes_the_place_of_signatures() {
+        let gate = Gate::new(&Access::Token(Token::parse("secret").unwrap()));
+        let with = |value: &str| HeaderMap::from_iter([(AUTHORIZATION, value.parse().unwrap())]);
+        let is_admitted = |headers: &HeaderMap| gate.admit(&Method::GET, "/dbs/a", headers, AT_UNIX_S).is_ok();
+        assert!(is_admitted(&with("Bearer secret")) && gate.admits_pages(&with("Bearer secret")));
+        for headers in [HeaderMap::new(), with("Bearer wrong"), with(TOKEN)] {
+            assert!(!is_admitted(&headers) && !gate.admits_pages(&headers), "{headers:?}");
+        }
+        assert!(Gate::new(&Access::Anyone).admits_pages(&HeaderMap::new()));
     }
 
     #[test]
@@ -235,7 +268,7 @@ mod tests {
             assert!(found.0 == 401 && found.1.contains(expected), "{found:?}, expected {expected}");
         }
         let payload = "get\n\n\nyesterday\n\n";
-        let signature = STANDARD.encode(hmac::sign(gate().0.as_ref().unwrap(), payload.as_bytes()));
+        let signature = signed(payload);
         let token = format!("type=master&ver=1.0&sig={}", signature.replace('+', "%2B"));
         let headers = [("authorization", token.as_str()), ("x-ms-date", "yesterday")];
         assert!(admit("/", &headers, AT_UNIX_S).unwrap_err().1.contains("invalid format"));

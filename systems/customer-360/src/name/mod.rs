@@ -9,6 +9,7 @@ use bytes::Bytes;
 use http::{Method, Request, StatusCode};
 use http_body_util::{BodyExt as _, Limited};
 use hyper::body::Incoming;
+use narrows_listener::Listen;
 use percent_encoding::percent_decode_str;
 
 use crate::payload::Name;
@@ -48,22 +49,22 @@ struct Names {
     database: Arc<Database>,
 }
 
-/// Listens on `port`, 0 for any, and keeps connections to the database that `config` says. It need not be there yet.
+/// Listens there, and keeps connections to the database that `config` says. It need not be there yet.
 ///
 /// # Errors
 ///
-/// [`Error::Serving`] if the port is not to be had or telemetry cannot be exported as requested,
+/// [`Error::Serving`] if the address is not to be had or telemetry cannot be exported as requested,
 /// [`Error::Setting`] and [`Error::Database`] for settings that make no sense.
-pub async fn open(port: u16, config: &Config) -> Result<Service, Error> {
-    open_with(port, config, Telemetry::from_env("name")?).await
+pub async fn open(listen: Listen, config: &Config) -> Result<Service, Error> {
+    open_with(listen, config, Telemetry::from_env("name")?).await
 }
 
-pub(crate) async fn open_with(port: u16, config: &Config, telemetry: Telemetry) -> Result<Service, Error> {
+pub(crate) async fn open_with(listen: Listen, config: &Config, telemetry: Telemetry) -> Result<Service, Error> {
     let database = Database::open(config)?;
     if let Some(meter) = telemetry.meter() {
         metrics::observe(&meter, &database);
     }
-    Ok(Service::bind(port, Names { database }, telemetry).await?)
+    Ok(Service::bind(listen, Names { database }, telemetry).await?)
 }
 
 /// Subject of a path.

@@ -3,6 +3,8 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use narrows_listener::Listen;
+
 use super::{Config, open_with};
 use crate::telemetry::Telemetry;
 use crate::testing::{Postgres, RunningService, SpanRecorder, address_of_nobody, attribute, eventually, reason};
@@ -17,7 +19,7 @@ fn config(url: &str) -> Config {
 }
 
 async fn names(config: &Config, telemetry: Telemetry) -> RunningService {
-    let names = RunningService::new(open_with(0, config, telemetry).await.unwrap());
+    let names = RunningService::new(open_with(Listen::loopback(0), config, telemetry).await.unwrap());
     eventually("a connection", || async { names.get("/health").await.0 == 200 }).await;
     names
 }
@@ -31,8 +33,11 @@ async fn the_chain_responds_field_by_field_as_the_original() {
         choice: Choice::RoundRobin,
         timeout: Duration::from_secs(20),
     };
-    let people = RunningService::new(person::open_with(0, upstream(&names.url), Telemetry::default()).await.unwrap());
-    let customers = customer::open_with(0, upstream(&people.url), Telemetry::default()).await.unwrap();
+    let people = RunningService::new(
+        person::open_with(Listen::loopback(0), upstream(&names.url), Telemetry::default()).await.unwrap(),
+    );
+    let customers =
+        customer::open_with(Listen::loopback(0), upstream(&people.url), Telemetry::default()).await.unwrap();
     let customers = RunningService::new(customers);
     assert_eq!(names.get("/api/name").await, (200, NAMES.to_owned()));
     let (status, headers, body) = customers.ask("GET", "/api/customer", &[], "").await;
@@ -105,7 +110,9 @@ async fn names_are_added_once() {
 async fn a_sampled_request_shows_its_query() {
     let Some(postgres) = Postgres::start().await else { return };
     let recorded = SpanRecorder::default();
-    let traced = RunningService::new(open_with(0, &config(&postgres.url()), recorded.telemetry()).await.unwrap());
+    let traced = RunningService::new(
+        open_with(Listen::loopback(0), &config(&postgres.url()), recorded.telemetry()).await.unwrap(),
+    );
     let unsampled = [("traceparent", "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-00")];
     let sampled = [("traceparent", "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01")];
     eventually("a connection", || async { traced.ask("GET", "/api/name", &unsampled, "").await.0 == 200 }).await;
@@ -132,7 +139,8 @@ async fn a_query_that_waits_in_vain_for_a_place_is_reported_so() {
     let Some(postgres) = Postgres::start().await else { return };
     let recorded = SpanRecorder::default();
     let few = Config { in_flight: 1, wait: Duration::from_secs(1), ..config(&postgres.url()) };
-    let names = Arc::new(RunningService::new(open_with(0, &few, recorded.telemetry()).await.unwrap()));
+    let names =
+        Arc::new(RunningService::new(open_with(Listen::loopback(0), &few, recorded.telemetry()).await.unwrap()));
     eventually("a connection", || async { names.get("/health").await.0 == 200 }).await;
     let locking = postgres.client("customers").await;
     locking.batch_execute("BEGIN; LOCK TABLE name IN ACCESS EXCLUSIVE MODE").await.unwrap();
@@ -186,7 +194,7 @@ async fn a_database_that_dies_and_comes_back_is_found_again() {
 #[tokio::test]
 async fn without_a_database_every_query_fails_at_once() {
     let config = config(&format!("postgres://postgres@{}/customers", address_of_nobody().await));
-    let names = RunningService::new(open_with(0, &config, Telemetry::default()).await.unwrap());
+    let names = RunningService::new(open_with(Listen::loopback(0), &config, Telemetry::default()).await.unwrap());
     for path in ["/api/name", "/api/name/1", "/health"] {
         let (status, body) = names.get(path).await;
         assert_eq!((status, reason(&body).as_str()), (503, "database_unreachable"), "{path}");
@@ -197,7 +205,9 @@ async fn without_a_database_every_query_fails_at_once() {
 #[tokio::test]
 async fn settings_that_make_no_sense_are_refused() {
     let good = config("postgres://postgres@127.0.0.1:1/customers");
-    let told = async |config: Config| open_with(0, &config, Telemetry::default()).await.unwrap_err().to_string();
+    let told = async |config: Config| {
+        open_with(Listen::loopback(0), &config, Telemetry::default()).await.unwrap_err().to_string()
+    };
     assert_eq!(told(Config { connections: 0, ..good.clone() }).await, "--connections is \"0\", expected 1 to 256");
     assert_eq!(told(Config { in_flight: 5000, ..good.clone() }).await, "--in-flight is \"5000\", expected 1 to 4096");
     let secret = told(Config { url: "postgres://a:secret@h:port/d".to_owned(), ..good }).await;

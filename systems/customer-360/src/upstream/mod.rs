@@ -9,9 +9,10 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use bytes::Bytes;
-use http::header::HOST;
+use http::header::{AUTHORIZATION, HOST};
 use http::{HeaderValue, Request, Response, StatusCode, Uri};
 use http_body_util::Empty;
+use narrows_listener::Token;
 use serde::Deserialize;
 use tokio::time::Instant;
 
@@ -67,6 +68,8 @@ pub(crate) struct Upstream {
 struct Replica {
     authority: Authority,
     host: HeaderValue,
+    /// Header that presents the token.
+    authorization: Option<HeaderValue>,
     /// The connection that was used last is used next, so that few stay in use.
     idle: Mutex<Vec<Connection>>,
 }
@@ -79,9 +82,9 @@ struct ProblemBody {
 }
 
 impl Upstream {
-    /// The service `name`, called at `path`.
-    pub(crate) fn new(name: &'static str, path: &'static str, config: Config) -> Self {
-        let replicas = config.replicas.0.into_iter().map(Replica::new).collect();
+    /// The service `name`, called at `path` with `token`.
+    pub(crate) fn new(name: &'static str, path: &'static str, config: Config, token: Option<&Token>) -> Self {
+        let replicas = config.replicas.0.into_iter().map(|authority| Replica::new(authority, token)).collect();
         let Config { choice, timeout, .. } = config;
         Self { name, path, replicas, choice, turn: AtomicUsize::new(0), timeout }
     }
@@ -149,12 +152,12 @@ struct Attempt {
 }
 
 impl Replica {
-    fn new(authority: Authority) -> Self {
+    fn new(authority: Authority, token: Option<&Token>) -> Self {
         let Authority { host, port } = &authority;
         let host = if host.contains(':') { format!("[{host}]:{port}") } else { format!("{host}:{port}") };
         // A host was part of a URL, so it can be a header; if not, the replica responds without one or refuses.
         let host = HeaderValue::try_from(host).unwrap_or(HeaderValue::from_static(""));
-        Self { authority, host, idle: Mutex::default() }
+        Self { authority, host, authorization: token.map(Token::header), idle: Mutex::default() }
     }
 
     /// One attempt, which counts as one also when the kept connection turns out to be closed.
@@ -169,6 +172,7 @@ impl Replica {
             let mut request = Request::new(Empty::new());
             *request.uri_mut() = Uri::from_static(path);
             request.headers_mut().insert(HOST, self.host.clone());
+            request.headers_mut().extend(self.authorization.iter().map(|value| (AUTHORIZATION, value.clone())));
             span.hand_on(trace, request.headers_mut());
             request
         };

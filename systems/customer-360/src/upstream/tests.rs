@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use narrows_listener::Listen;
+
 use crate::telemetry::Telemetry;
 use crate::testing::{
     Fake, FakeResponse, RunningService, SpanRecorder, address_of_nobody, ask, attribute, eventually, ok, reason,
@@ -17,7 +19,7 @@ const PARENT: &str = "b7ad6b7169203331";
 /// The service of people over these replicas of the service of names.
 async fn people_of(urls: &str, choice: Choice, telemetry: Telemetry) -> RunningService {
     let config = UpstreamConfig { replicas: urls.parse().unwrap(), choice, timeout: Duration::from_secs(20) };
-    RunningService::new(person::open_with(0, config, telemetry).await.unwrap())
+    RunningService::new(person::open_with(Listen::loopback(0), config, telemetry).await.unwrap())
 }
 
 async fn people(urls: &str) -> RunningService {
@@ -188,7 +190,8 @@ async fn no_listener_and_no_response_are_reported_apart() {
         timeout: Duration::from_secs(1),
     };
     let recorded = SpanRecorder::default();
-    let people = RunningService::new(person::open_with(0, config, recorded.telemetry()).await.unwrap());
+    let people =
+        RunningService::new(person::open_with(Listen::loopback(0), config, recorded.telemetry()).await.unwrap());
     let (status, body) = people.get("/api/person").await;
     assert_eq!(attribute(&recorded.only("GET"), "error.type").as_deref(), Some("timeout"));
     assert_eq!((status, reason(&body).as_str()), (504, "timeout"), "{body}");

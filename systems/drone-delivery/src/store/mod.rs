@@ -17,6 +17,7 @@ mod wire;
 use std::str::FromStr;
 use std::sync::Arc;
 
+use narrows_serving::Token;
 use opentelemetry::Context;
 use opentelemetry_sdk::trace::SdkTracer;
 use serde::de::DeserializeOwned;
@@ -73,6 +74,8 @@ impl FromStr for Parallelism {
 #[derive(Debug)]
 pub(crate) struct StoreConfig {
     pub(crate) url: BaseUrl,
+    /// The token that requests present.
+    pub(crate) token: Option<Token>,
     pub(crate) database: String,
     pub(crate) container: String,
     pub(crate) parallelism: Parallelism,

@@ -72,6 +72,7 @@ impl Client {
 
 fn config(url: &BaseUrl) -> StoreConfig {
     StoreConfig {
+        token: None,
         url: url.clone(),
         database: "d".to_owned(),
         container: "c".to_owned(),

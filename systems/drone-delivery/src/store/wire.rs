@@ -91,7 +91,7 @@ impl Wire {
         let documents = config.url.at(&format!("{container}/docs"))?;
         let (address, port) = server(&documents);
         Ok(Self {
-            client: Client::new(ATTEMPT_TIMEOUT, config.connections_max),
+            client: Client::new(ATTEMPT_TIMEOUT, config.connections_max).with_token(config.token.as_ref()),
             tracer,
             places: Semaphore::new(config.connections_max),
             retries_max: config.retries_max,

@@ -12,9 +12,9 @@ use axum::extract::{Path, Query, State};
 use axum::http::{Response, StatusCode};
 use axum::routing::post;
 use axum::{Extension, middleware};
-use narrows_serving::Telemetry;
 use narrows_serving::problem::{Problem, ok};
 use narrows_serving::server_span::{Route, Trace, trace};
+use narrows_serving::{Listen, Telemetry};
 use opentelemetry::Context;
 use serde::Deserialize;
 use serde_json::json;
@@ -27,18 +27,18 @@ use crate::{Error, Figures, Launch, Plan, SCOPE, SERVICE, Service, Workload};
 
 const WORKLOADS: &str = "/workloads/{workload}";
 
-/// Opens the hub and listens on `port`, 0 for any. The future completes if the process is a node and another node was
+/// Opens the hub and listens there. The future completes if the process is a node and another node was
 /// opened under its name: the service should then end too.
 ///
 /// # Errors
 ///
 /// [`Error::Setting`] for a setting outside its range; [`Error::Folder`], [`Error::NotEmpty`] or [`Error::Hub`] if the
-/// hub cannot be opened as requested; [`Error::Serving`] if the port is not available or spans and metrics cannot be
+/// hub cannot be opened as requested; [`Error::Serving`] if the address is not to be had or spans and metrics cannot be
 /// exported as requested.
-pub async fn open(port: u16, config: &Config) -> Result<(Service, impl Future<Output = ()> + use<>), Error> {
+pub async fn open(listen: Listen, config: &Config) -> Result<(Service, impl Future<Output = ()> + use<>), Error> {
     let telemetry = Telemetry::from_env(SCOPE, SERVICE)?;
     let runner = Arc::new(Runner::open(config, &telemetry).await?);
-    let service = Service::bind(port, router(Arc::clone(&runner), &telemetry), telemetry).await?;
+    let service = Service::bind(listen, router(Arc::clone(&runner), &telemetry), telemetry).await?;
     Ok((service, async move { runner.held.engine.replaced().await }))
 }
 

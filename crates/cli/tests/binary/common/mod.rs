@@ -43,6 +43,8 @@ impl Bench {
             .env("TMPDIR", self.path("tmp"))
             .env_remove("NARROWS_RUNS")
             .env_remove("NARROWS_RUN_ID")
+            .env_remove("NARROWS_TOKEN")
+            .env_remove("NARROWS_OTLP_TOKEN")
             .env_remove("COLUMNS")
             .env_remove("BROWSER")
             .env("NO_COLOR", "1")

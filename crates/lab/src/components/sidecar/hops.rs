@@ -59,7 +59,7 @@ fn outbound(to: &Outbound) -> Hop {
         listen: loopback(to.listen),
         protocol: to.protocol,
         accept_tls: false,
-        upstream: loopback(to.upstream),
+        upstream: to.upstream,
         upstream_tls: to.is_secure.then(|| to.service.clone()),
     }
 }

@@ -133,6 +133,13 @@ fn check_rule(
     let mut add = |message| report.add(at.key_place(), at.path(), Problem::new(message));
     match rule {
         Rule::OnlyBeside(keys, beside) => keys.iter().for_each(|key| check_beside(at, key, &[beside], report)),
+        Rule::NotBeside(keys, beside) if at.node.get(beside).is_some() => {
+            for (key, value) in at.entries().filter(|(key, _)| keys.contains(key)) {
+                let message = format!("`{key}` cannot be combined with `{beside}`");
+                report.add(value.key_place(), at.path(), Problem::new(message));
+            }
+        }
+        Rule::NotBeside(..) => {}
         Rule::Needs(key, needed) => {
             if at.node.get(key).is_some() && at.node.get(needed).is_none() && !is_misspelt(at, fields, &[needed]) {
                 add(format!("`{needed}` is missing"));

@@ -359,5 +359,9 @@ fn sentence(rule: &Rule, prefix: &str) -> String {
             let keys = joined(keys.iter().map(|key| quoted(key)), "and");
             format!("{keys} {verb} allowed only with {}.", quoted(beside))
         }
+        Rule::NotBeside(keys, beside) => {
+            let keys = joined(keys.iter().map(|key| quoted(key)), "and");
+            format!("{keys} cannot be combined with {}.", quoted(beside))
+        }
     }
 }

@@ -110,6 +110,9 @@ fn of_rule(rule: &'static Rule) -> Vec<Value> {
         Rule::OnlyBeside(keys, beside) => {
             keys.iter().map(|key| depends(key, json!({ "required": [beside] }))).collect()
         }
+        Rule::NotBeside(keys, beside) => {
+            keys.iter().map(|key| depends(key, json!({ "not": { "required": [beside] } }))).collect()
+        }
     }
 }
 

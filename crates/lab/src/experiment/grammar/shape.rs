@@ -55,6 +55,8 @@ pub(crate) enum Rule {
     Needs(&'static str, &'static str),
     /// The first few say something only beside the last.
     OnlyBeside(&'static [&'static str], &'static str),
+    /// The first few say nothing beside the last.
+    NotBeside(&'static [&'static str], &'static str),
 }
 
 /// A key that is there, perhaps in one form only.

@@ -15,6 +15,7 @@ use crate::experiment::prices::PRICES;
 use crate::experiment::published::PUBLISHED;
 use crate::experiment::system::faults::FAULTS;
 use crate::experiment::system::service;
+use crate::experiment::telemetry::TELEMETRY;
 use crate::experiment::thresholds::THRESHOLDS;
 use crate::experiment::variants::{PARAMETERS, VARIANTS};
 
@@ -50,6 +51,7 @@ fn experiment(service: &'static Shape) -> Shape {
         LOAD,
         FAULTS,
         OBSERVE,
+        TELEMETRY,
         OBJECTIVES,
         VARIANTS,
         PRICES,

@@ -1,7 +1,7 @@
 //! Where the load goes and how it gets there: target, protocol, TLS, and the addresses it comes from.
 
 use std::io::Read;
-use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::net::{IpAddr, SocketAddr};
 use std::path::Path;
 
 use narrows_model::load::{Tls, Trust};
@@ -9,7 +9,7 @@ use serde_json::json;
 
 use super::address::{self, Scheme};
 use super::client_addresses::{self, CLIENT_ADDRESSES};
-use crate::experiment::bound::Bindings;
+use crate::experiment::bound::{Bindings, HostPort, ReplicaPorts};
 use crate::experiment::document::at::At;
 use crate::experiment::error::{Problem, Report};
 use crate::experiment::grammar::key::{Key, literal, optional, parameter};
@@ -19,7 +19,6 @@ use crate::experiment::grammar::values::FLAG;
 use crate::experiment::language::Language;
 use crate::experiment::paths;
 use crate::experiment::placeholders::names::Names;
-use crate::experiment::system::network::HOST;
 
 /// Larger files of authorities are refused; the whole list of a browser is a fifth of it.
 const AUTHORITIES_BYTES_MAX: u64 = 1 << 20;
@@ -111,11 +110,11 @@ impl Target {
             let (host, name) = (address.authority.to_owned(), address.host().to_owned());
             return Some(Self { addresses: Vec::new(), host, scheme: Some(address.scheme), name });
         }
-        let ports: Vec<u16> = bindings.ports_of(text).collect();
-        if let Some(first) = ports.first() {
-            let host = format!("{HOST}:{first}");
-            let addresses = ports.into_iter().map(|port| SocketAddr::from((Ipv4Addr::LOCALHOST, port))).collect();
-            return Some(Self { addresses, host, scheme: None, name: HOST.to_owned() });
+        if let Some(first) = bindings.of_service(text).next() {
+            let name = first.host.name.clone();
+            let host = HostPort { host: name.clone(), port: first.port }.to_string();
+            let addresses = bindings.of_service(text).map(ReplicaPorts::address).collect();
+            return Some(Self { addresses, host, scheme: None, name });
         }
         let names = Names::of(root.node, language);
         let services = names.services()?;

@@ -10,8 +10,10 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use narrows_telemetry::otlp::Token;
 use narrows_telemetry::secrets::{KnownSecrets, REDACTED, is_secret_key};
 
+use super::system::service::SERVICE_TOKEN_VARIABLE;
 use super::{Experiment, Variant};
 use document::Document;
 
@@ -58,7 +60,11 @@ impl Experiment {
 
     /// The values of the experiment that are secrets, to be found wherever they stand.
     pub fn known_secrets(&self) -> KnownSecrets {
-        self.secrets.known()
+        let values = self.secrets.values.iter().cloned();
+        // A token of the environment stands in no file, and shall not come into one.
+        let of_services = Token::of_variable(SERVICE_TOKEN_VARIABLE).ok().flatten();
+        let of_services = of_services.map(|token| token.secret().to_owned());
+        KnownSecrets::new(values.chain(self.telemetry.secret()).chain(of_services))
     }
 
     /// A variant's parameters as they may be kept and shown.

@@ -117,7 +117,7 @@ fn build_one(at: At<'_>, network: &Network<'_>, end: Option<Duration>, report: &
     let (deed, target) = [(&KILL, Deed::Kill), (&RESTART, Deed::Restart), (&PAUSE, Deed::Pause(Duration::ZERO))]
         .into_iter()
         .find_map(|(key, deed)| Some((deed, at.get(key)?)))?;
-    let (service, replica) = match replica_named(target.text()?, network) {
+    let (service, replica) = match replica_named(target.text()?, network).and_then(|found| ours(found, network)) {
         Ok(found) => found,
         Err(problem) => {
             report.add(target.place(), target.path(), problem);
@@ -137,6 +137,15 @@ fn build_one(at: At<'_>, network: &Network<'_>, end: Option<Duration>, report: &
         other => other,
     };
     Some(Fault { at: when, deed, service, replica })
+}
+
+/// Refuses a replica that somebody else has started: there is no process here to send signals to.
+fn ours(found: (String, u32), network: &Network<'_>) -> Result<(String, u32), Problem> {
+    if network.is_elsewhere(&found.0) {
+        let problem = Problem::new(format!("Narrows did not start `{}`, so it cannot stop it", found.0));
+        return Err(problem.hint("faults need a service with `run` or a component"));
+    }
+    Ok(found)
 }
 
 /// The service and replica of `store[1]`.

@@ -1,7 +1,7 @@
 //! Reads off the services what their network needs: replicas, ports, addresses, sidecars.
 
 use super::network::{Needs, Tls};
-use super::service::{PORT, REPLICAS};
+use super::service::{PORT, REPLICAS, addresses};
 use super::sidecar::{self, SIDECAR, TLS};
 use crate::experiment::declaration::Url;
 use crate::experiment::document::at::At;
@@ -31,11 +31,16 @@ pub(crate) fn needs(root: At<'_>, language: Language, values: &Values<'_>, repor
 fn needs_of(name: &str, at: At<'_>, language: Language) -> Needs {
     let component = language.component(&at);
     let own_count = component.and_then(|(component, at)| (component.replicas)(at));
+    let elsewhere = addresses(at);
     let sidecar = at.named(SIDECAR).filter(|sidecar| !sidecar::is_none(*sidecar));
     Needs {
         name: name.to_owned(),
-        count: own_count.or_else(|| at.read(&REPLICAS)).unwrap_or(1),
+        count: match elsewhere.len() {
+            0 => own_count.or_else(|| at.read(&REPLICAS)).unwrap_or(1),
+            replicas => replicas as u32,
+        },
         port: at.read(&PORT),
+        elsewhere,
         url: component.map_or_else(Url::http, |(component, at)| (component.url)(at)),
         component: component.map(|(component, _)| component),
         sidecar: sidecar.map(|at| if at.read(&TLS) == Some(true) { Tls::Mutual } else { Tls::Plain }),

@@ -5,13 +5,14 @@
 //! these ports are handed out together: first those that a component needs beside its own, then the sidecar's
 //! private port, its port for mutual TLS if it has one, and an outbound listener for each replica of every other service.
 
+use std::net::SocketAddr;
+
 use super::sidecar::{self, ACCESS_LOG, CPUS, MEMORY_CAP, SIDECAR};
-use crate::experiment::bound::{Bindings, BoundSidecar, Outbound, Replica, ReplicaPorts, Sibling};
+use crate::experiment::bound::{
+    Bindings, BoundSidecar, Host, HostPort, Outbound, Replica, ReplicaPorts, Sibling, bracketed,
+};
 use crate::experiment::declaration::{Declaration, Protocol, Url};
 use crate::experiment::document::at::At;
-
-/// Services listen on loopback.
-pub(crate) const HOST: &str = "127.0.0.1";
 
 /// Facts about a service before it has ports.
 #[derive(Debug)]
@@ -19,6 +20,8 @@ pub(crate) struct Needs {
     pub(crate) name: String,
     pub(crate) count: u32,
     pub(crate) port: Option<u16>,
+    /// Where its replicas are, one each, if somebody else started them.
+    pub(crate) elsewhere: Vec<HostPort>,
     pub(crate) component: Option<&'static Declaration>,
     pub(crate) url: Url,
     pub(crate) sidecar: Option<Tls>,
@@ -45,7 +48,13 @@ impl Needs {
 pub(crate) fn replicas(needs: &[Needs]) -> Vec<Replica> {
     let of_service = |index: usize| {
         let (one, further) = (&needs[index], further_ports(needs, index));
-        let replica = move |replica| Replica { service: one.name.clone(), replica, port: one.port, further };
+        let replica = move |replica: u32| Replica {
+            service: one.name.clone(),
+            replica,
+            port: one.port,
+            elsewhere: one.elsewhere.get(replica as usize).cloned(),
+            further,
+        };
         (0..one.count).map(replica)
     };
     (0..needs.len()).flat_map(of_service).collect()
@@ -91,7 +100,7 @@ impl<'a> Network<'a> {
 
     /// The replicas of a service and their ports.
     pub(crate) fn of_service(&self, service: &str) -> impl Iterator<Item = &'a ReplicaPorts> {
-        self.bindings.ports.iter().filter(move |allotted| allotted.service == service)
+        self.bindings.of_service(service)
     }
 
     /// The names of the services.
@@ -102,6 +111,11 @@ impl<'a> Network<'a> {
     /// How many replicas a service has; `None` if there is no such service.
     pub(crate) fn count(&self, service: &str) -> Option<u32> {
         self.needs(service).map(|needs| needs.count)
+    }
+
+    /// Whether somebody else has started a service.
+    pub(crate) fn is_elsewhere(&self, service: &str) -> bool {
+        self.needs(service).is_some_and(|needs| !needs.elsewhere.is_empty())
     }
 
     fn needs(&self, service: &str) -> Option<&Needs> {
@@ -128,27 +142,30 @@ impl<'a> Network<'a> {
         self.layout(of).own
     }
 
-    /// The ports at which a service's replicas are reached by a replica, or by whoever is none.
-    fn ports(&self, viewer: Option<&ReplicaPorts>, service: &str) -> Vec<u16> {
+    /// The hosts and ports at which a service's replicas are reached by a replica, or by whoever is none.
+    fn places(&self, viewer: Option<&ReplicaPorts>, service: &str) -> Vec<HostPort> {
         let outbound = viewer.map(|viewer| self.layout(viewer).outbound).unwrap_or_default();
-        let port = |other: &ReplicaPorts| {
+        let place = |other: &ReplicaPorts| {
             let listener =
                 outbound.iter().find(|(needs, replica, _)| needs.name == service && *replica == other.replica);
-            listener.map_or(other.port, |(.., port)| *port)
+            match listener {
+                Some((.., port)) => HostPort { host: Host::loopback().name, port: *port },
+                None => HostPort { host: other.host.name.clone(), port: other.port },
+            }
         };
-        self.of_service(service).map(port).collect()
+        self.of_service(service).map(place).collect()
     }
 
     /// A service's `host`, `port`, `url` or `urls` as a replica is told it, or as the load is (`None`).
     pub(crate) fn fact(&self, viewer: Option<&ReplicaPorts>, service: &str, fact: &str) -> Option<String> {
-        let ports = self.ports(viewer, service);
+        let places = self.places(viewer, service);
         let form = &self.needs(service)?.url;
-        let url = |port: &u16| format!("{}{HOST}:{port}{}", form.before, form.after);
+        let url = |place: &HostPort| format!("{}{place}{}", form.before, form.after);
         match fact {
-            "host" => Some(HOST.to_owned()),
-            "port" => ports.first().map(ToString::to_string),
-            "url" => ports.first().map(url),
-            "urls" => Some(ports.iter().map(url).collect::<Vec<_>>().join(",")),
+            "host" => places.first().map(|place| bracketed(&place.host)),
+            "port" => places.first().map(|place| place.port.to_string()),
+            "url" => places.first().map(url),
+            "urls" => Some(places.iter().map(url).collect::<Vec<_>>().join(",")),
             _ => None,
         }
     }
@@ -184,7 +201,7 @@ impl<'a> Network<'a> {
                 service: needs.name.clone(),
                 replica: *replica,
                 listen: *listen,
-                upstream: secure.unwrap_or(other.port),
+                upstream: SocketAddr::new(other.host.address, secure.unwrap_or(other.port)),
                 is_secure: secure.is_some(),
                 protocol: needs.protocol(),
             })

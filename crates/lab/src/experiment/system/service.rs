@@ -1,26 +1,30 @@
 //! From a service of the file to its replicas.
 
+use std::net::Ipv6Addr;
 use std::path::Path;
 use std::time::Duration;
 
+use narrows_telemetry::otlp::Token;
 use rustix::process::Signal;
 use serde_json::json;
 
+use super::compose;
 use super::network::Network;
 use super::sidecar;
-use crate::experiment::bound::{BoundService, Ready, ReplicaPorts, Restart, Start};
+use crate::experiment::bound::{BoundService, HostPort, Ready, ReplicaPorts, Restart, Start};
 use crate::experiment::declaration::Declaration;
 use crate::experiment::document::at::At;
 use crate::experiment::error::{Problem, Report};
 use crate::experiment::grammar::check::{Pass, check};
 use crate::experiment::grammar::complete::complete;
-use crate::experiment::grammar::key::{Key, Value, default, optional, parameter, replica, required};
+use crate::experiment::grammar::key::{Key, Value, default, optional, parameter, replica};
 use crate::experiment::grammar::kind::{self, AS_TEXT, Refusal, Simple, Whole, Words, no_hint};
 use crate::experiment::grammar::shape::{Field, GivenKey, Map, NamedMap, Rule, Scope, Shape};
 use crate::experiment::grammar::values::{CORES, DURATION, LISTED_MAX, MANY, MEMORY, POSITIVE_DURATION};
 use crate::experiment::language::{Language, kept};
 use crate::experiment::load::request;
 use crate::experiment::placeholders::names::{SERVICES, SYSTEM, Values};
+use crate::experiment::telemetry::TOKEN_TEXT;
 use crate::experiment::{paths, quantity};
 
 /// How long a service may take to become ready unless the file says otherwise.
@@ -45,6 +49,36 @@ pub(crate) const RUN: Field = optional(
     Shape::Arguments(Scope::Replica),
     "The program and its arguments, as a list. It does not run in a shell. A program with a `/` in it is looked for from \
      `cwd`, others in `PATH`; `narrows` is this very program.",
+);
+
+/// `HOST:PORT` of a service that somebody else started.
+static HOST_PORT: Simple<HostPort> = Simple {
+    expected: "`HOST:PORT` such as `10.0.0.7:8080`",
+    name: "`HOST:PORT`",
+    written: AS_TEXT,
+    read: host_port,
+    hint: no_hint,
+    schema: || json!({ "type": "string", "pattern": "^([A-Za-z0-9._-]+|\\[[0-9A-Fa-f:.]+\\]):[0-9]+$" }),
+};
+
+const PLACE: Value<HostPort> = parameter(&HOST_PORT);
+
+pub(crate) const ADDRESS: Field = optional(
+    "address",
+    Shape::Either(&[PLACE.shape(), Shape::List { item: &PLACE.shape(), least: 1, most: REPLICAS_MAX as usize }]),
+    "Where the service is that somebody else has started: `HOST:PORT`, or a list with one for each replica. Narrows neither \
+     starts nor stops it, and waits until it is ready.",
+);
+
+/// Sets the token of services that somebody else has started, without a file.
+pub(crate) const SERVICE_TOKEN_VARIABLE: &str = "NARROWS_TOKEN";
+
+const SERVICE_TOKEN: Key<Token> = Key::beside(
+    "token",
+    parameter(&TOKEN_TEXT),
+    &[ADDRESS.name()],
+    "The bearer token that the service asks for, which a readiness check by HTTP and the load present: requests without an \
+     `Authorization` header of their own. Without it, the value of the environment variable `NARROWS_TOKEN`.",
 );
 
 pub(crate) const CWD: Key<String> = Key::default(
@@ -158,29 +192,49 @@ const PROGRAM_FIELDS: [Field; 3] = [SETUP, SETUP_TIMEOUT.field, RUN];
 /// Keys that are allowed only beside `run`.
 const PROGRAM_KEYS: &[&str] = &[SETUP.name(), SETUP_TIMEOUT.name(), CWD.name()];
 
+/// Keys that say how a service is started, and say nothing of one that somebody else has started.
+const STARTED_KEYS: &[&str] = &[
+    ENV.name(),
+    REPLICAS.name(),
+    PORT.name(),
+    CPUS.name(),
+    MEMORY_CAP.name(),
+    STOP.name(),
+    RESTART.name(),
+    sidecar::SIDECAR,
+];
+
 /// Keys of all services, which stand behind them.
 const COMMON_FIELDS: [Field; 9] =
     [CWD.field, ENV, READY, REPLICAS.field, PORT.field, CPUS.field, MEMORY_CAP.field, STOP, RESTART.field];
 
-/// The grammar of one service: a program or one of these components, perhaps with one of these proxies beside it.
+/// The grammar of one service: a program, one of these components or an address, perhaps with one of these proxies beside
+/// it.
 pub(crate) fn shape(components: &[&Declaration], proxies: Vec<&'static str>) -> Shape {
     let of_components: Vec<Field> = components.iter().map(|component| component.field()).collect();
-    let starts: Vec<GivenKey> = [RUN].iter().chain(&of_components).map(Field::given).collect();
+    let starts: Vec<GivenKey> = [RUN].iter().chain(&of_components).chain([&ADDRESS]).map(Field::given).collect();
     let sidecar = optional(
         sidecar::SIDECAR,
         sidecar::shape(proxies),
         "A proxy beside each replica, through which it is called and calls other services.",
     );
+    let rules = [
+        Rule::ExactlyOne(kept(starts)),
+        Rule::OnlyBeside(PROGRAM_KEYS, RUN.name()),
+        Rule::NotBeside(STARTED_KEYS, ADDRESS.name()),
+    ];
     Shape::Map(Map {
-        fields: kept([&PROGRAM_FIELDS, &of_components[..], &COMMON_FIELDS, &[sidecar]].concat()),
-        rules: kept([Rule::ExactlyOne(kept(starts)), Rule::OnlyBeside(PROGRAM_KEYS, RUN.name())]),
+        fields: kept(
+            [&PROGRAM_FIELDS, &of_components[..], &[ADDRESS, SERVICE_TOKEN.field], &COMMON_FIELDS, &[sidecar]].concat(),
+        ),
+        rules: kept(rules),
         others: None,
     })
 }
 
 /// The section of services.
 pub(crate) fn system(service: &'static Shape) -> Field {
-    let services = required(
+    let services = optional(
         SERVICES,
         Shape::Named(NamedMap { what: "service", name: &kind::NAME, value: service, least: 1, most: MANY }),
         "The services by name. They are started in this order, each when the one before it is ready, and stopped in \
@@ -188,8 +242,8 @@ pub(crate) fn system(service: &'static Shape) -> Field {
     );
     optional(
         SYSTEM,
-        Shape::Map(Map::new(kept([services]))),
-        "What Narrows starts. Without it, the load goes to a system that already runs.",
+        Shape::Map(Map::new(kept([compose::COMPOSE, services]))),
+        "What Narrows starts, or finds at an address. Without it, the load goes to a system that already runs.",
     )
 }
 
@@ -198,8 +252,12 @@ pub(crate) fn check_readiness(root: At<'_>, language: Language, report: &mut Rep
     let Some(system) = root.named(SYSTEM) else { return };
     let Some(services) = system.named(SERVICES) else { return };
     for (_, service) in services.entries() {
-        let Some((component, _)) = language.component(&service) else { continue };
         let Some(ready) = service.get(&READY) else { continue };
+        if let (true, Some(log)) = (service.has(&ADDRESS), ready.get(&READY_LOG)) {
+            let problem = Problem::new("Narrows does not see what a service prints that it has not started");
+            report.add(log.key_place(), ready.path(), problem.hint("use `tcp` or `http`"));
+        }
+        let Some((component, _)) = language.component(&service) else { continue };
         let is_only_timeout = ready.text().is_none() && ready.entries().all(|(key, _)| key == READY_AFTER.name());
         if !is_only_timeout {
             let problem = Problem::new(format!("`{}` allows no readiness check", component.key));
@@ -280,7 +338,12 @@ fn build_one(
             let settings = (component.read)(settings, dir, report)?;
             Start::Component { settings, siblings: network.siblings(replica) }
         }
-        None => Start::Run { command: command(at.get(&RUN)?, &cwd)?, ready },
+        None => match addresses(at).into_iter().nth(replica.replica as usize) {
+            Some(place) => {
+                Start::Elsewhere { place, address: replica.address(), ready, token: at.read(&SERVICE_TOKEN) }
+            }
+            None => Start::Run { command: command(at.get(&RUN)?, &cwd)?, ready },
+        },
     };
     Some(BoundService {
         name: replica.service.clone(),
@@ -315,6 +378,13 @@ fn with_own_defaults(mut service: BoundService, written: At<'_>, language: Langu
     service
 }
 
+/// Addresses of the replicas of a service that somebody else has started; empty for any other.
+pub(crate) fn addresses(service: At<'_>) -> Vec<HostPort> {
+    let Some(at) = service.get(&ADDRESS) else { return Vec::new() };
+    let one = at.value(PLACE);
+    one.into_iter().chain(at.items().filter_map(|item| item.value(PLACE))).collect()
+}
+
 /// Program and arguments; a program with a `/` in it starts from `cwd`.
 pub(crate) fn command(at: At<'_>, cwd: &Path) -> Option<Vec<String>> {
     let mut words: Vec<String> = at.items().map(|item| item.text().map(str::to_owned)).collect::<Option<_>>()?;
@@ -328,6 +398,17 @@ pub(crate) fn command(at: At<'_>, cwd: &Path) -> Option<Vec<String>> {
 /// The environment variables of something that is started.
 pub(crate) fn env(section: At<'_>) -> Vec<(String, String)> {
     section.entries().filter_map(|(name, value)| Some((name.to_owned(), value.text()?.to_owned()))).collect()
+}
+
+fn host_port(text: &str) -> Result<HostPort, Refusal> {
+    let parts = text.rsplit_once(':').and_then(|(host, port)| {
+        let bare = host.strip_prefix('[').and_then(|host| host.strip_suffix(']'));
+        let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"._-".contains(&byte);
+        let name = (!host.is_empty() && host.bytes().all(is_plain)).then_some(host);
+        let host = name.or_else(|| bare.filter(|host| host.parse::<Ipv6Addr>().is_ok()))?;
+        Some(HostPort { host: host.to_owned(), port: port.parse().ok().filter(|port| *port > 0)? })
+    });
+    parts.ok_or(None)
 }
 
 fn probe(text: &str) -> Result<Ready, Refusal> {

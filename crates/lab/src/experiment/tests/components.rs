@@ -43,6 +43,7 @@ fn bound_from(source: &str, variant: usize) -> (Vec<Replica>, BoundTrial) {
     let ports = replicas.iter().zip(1..).map(|(one, nth): (_, u16)| ReplicaPorts {
         service: one.service.clone(),
         replica: one.replica,
+        host: Host::loopback(),
         port: nth * 100,
         further: (0..one.further as u16).map(|further| nth * 100 + 1 + further).collect(),
     });
@@ -61,6 +62,7 @@ fn run_of(service: &BoundService) -> String {
     match &service.start {
         Start::Run { command, .. } => command[1..].join(" "),
         Start::Component { settings, .. } => format!("{settings:?}"),
+        Start::Elsewhere { place, .. } => place.to_string(),
     }
 }
 
@@ -73,7 +75,7 @@ pub(crate) fn service(written: &str) -> BoundService {
 pub(crate) fn component(written: &str) -> Settings {
     match service(written).start {
         Start::Component { settings, .. } => settings,
-        Start::Run { .. } => panic!("a component"),
+        Start::Run { .. } | Start::Elsewhere { .. } => panic!("a component"),
     }
 }
 
@@ -126,10 +128,9 @@ fn sidecars_speak_tls_where_both_ends_do() {
     assert_eq!((sidecar.protocol, sidecar.has_access_log), (Protocol::Http, true));
     assert_eq!((sidecar.cpus, sidecar.memory_bytes), (Some(0.2), Some(64 << 20)));
     let shown = |sidecar: &BoundSidecar| {
-        let hops = sidecar
-            .outbound
-            .iter()
-            .map(|hop| format!("{} {} {} {} {:?}", hop.service, hop.listen, hop.upstream, hop.is_secure, hop.protocol));
+        let hops = sidecar.outbound.iter().map(|hop| {
+            format!("{} {} {} {} {:?}", hop.service, hop.listen, hop.upstream.port(), hop.is_secure, hop.protocol)
+        });
         hops.collect::<Vec<_>>()
     };
     assert_eq!(shown(sidecar), ["db 303 102 true Tcp", "web 304 400 false Http", "plain 305 500 false Http"]);
@@ -226,7 +227,8 @@ fn faults_name_replicas_in_three_ways_and_happen_in_the_variants_that_they_name(
         let replicas = experiment.replicas(variant).unwrap();
         let ports = replicas.into_iter().map(|one| {
             let further = vec![1; one.further];
-            ReplicaPorts { service: one.service, replica: one.replica, port: 1, further }
+            let (host, port) = (Host::loopback(), 1);
+            ReplicaPorts { service: one.service, replica: one.replica, host, port, further }
         });
         let bindings = Bindings {
             ports: ports.collect(),

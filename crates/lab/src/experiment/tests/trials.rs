@@ -11,14 +11,15 @@ use narrows_model::load::{
 use super::*;
 
 fn allotted(service: &str, replica: u32, port: u16, further: &[u16]) -> ReplicaPorts {
-    ReplicaPorts { service: service.to_owned(), replica, port, further: further.to_vec() }
+    let (service, host) = (service.to_owned(), Host::loopback());
+    ReplicaPorts { service, replica, host, port, further: further.to_vec() }
 }
 
 /// The command of a service with `run`.
 fn command(service: &BoundService) -> &[String] {
     match &service.start {
         Start::Run { command, .. } => command,
-        Start::Component { settings, .. } => panic!("{settings:?}"),
+        start => panic!("{start:?}"),
     }
 }
 
@@ -530,4 +531,54 @@ fn the_parameters_of_requests_are_those_that_they_are_written_with() {
     );
     assert_eq!(read(&scenario("flow: [{ request: \"GET /${first}\" }, { request: GET /b }]")), "first");
     assert_eq!(read("broken"), "");
+}
+
+#[test]
+fn services_elsewhere_are_reached_at_their_addresses() {
+    let source = with(
+        "run: [web, --port, \"${port}\"]",
+        "address: [web-1.internal:80, \"[fd00::7]:81\"]\n      token: not-shown\n    near:\n      run: [near, \"${web.urls}\", \"${web.host}:${web.port}\"]",
+    );
+    assert_eq!(errors(&source), "");
+    let experiment = parsed(&source).unwrap();
+    let variant = &experiment.variants[0];
+    let replicas = experiment.replicas(variant).unwrap();
+    let places: Vec<_> = replicas.iter().map(|one| one.elsewhere.as_ref().map(ToString::to_string)).collect();
+    assert_eq!(places, [Some("web-1.internal:80".to_owned()), Some("[fd00::7]:81".to_owned()), None]);
+    let mut bindings = bindings(&[("web", 0, 80), ("web", 1, 81), ("near", 0, 9001)]);
+    bindings.ports[0].host = Host { name: "web-1.internal".into(), address: [10, 0, 0, 7].into() };
+    bindings.ports[1].host = Host { name: "fd00::7".into(), address: "fd00::7".parse().unwrap() };
+    let trial = experiment.bind(variant, &bindings).unwrap();
+    assert_eq!(command(&trial.services[2])[1..], ["http://web-1.internal:80,http://[fd00::7]:81", "web-1.internal:80"]);
+    assert!(matches!(&trial.services[0].start, Start::Elsewhere { token: Some(_), ready: Ready::Tcp, .. }));
+    let plan = plan(trial);
+    assert_eq!(plan.targets, ["10.0.0.7:80".parse().unwrap(), "[fd00::7]:81".parse().unwrap()]);
+    assert_eq!(only_request(&plan.scenarios[0]).host, "web-1.internal:80");
+    assert!(!experiment.redacted_source().contains("not-shown"));
+}
+
+#[test]
+fn telemetry_is_listened_for_where_the_file_says() {
+    let source = with(
+        "load:",
+        "telemetry: { listen: \"127.0.0.2:4318\", token: not-shown, metrics: [\"web=http://a:1/m\"] }\nload:",
+    );
+    let experiment = parsed(&source).unwrap();
+    let listen = experiment.telemetry.listen().unwrap().unwrap();
+    assert_eq!((listen.address().to_string().as_str(), listen.token().is_some()), ("127.0.0.2:4318", true));
+    assert_eq!(
+        (experiment.telemetry.settle, &*experiment.telemetry.pages[0].service),
+        (Duration::from_millis(5500), "web")
+    );
+    assert!(!experiment.redacted_source().contains("not-shown"));
+    let faulty = "telemetry: { listen: here, metrics: [\"ftp://a\"], settle: 1 }\nload:";
+    assert_snapshot!(errors(&with("load:", faulty)), @r#"
+    e.yaml:7:22: telemetry.listen: expected an address and a port such as `0.0.0.0:4318`, found "here"
+    e.yaml:7:38: telemetry.metrics[0]: cannot read metrics there: `ftp://a` is not a URL, expected such as http://127.0.0.1:9100/metrics
+    e.yaml:7:58: telemetry.settle: expected a length of time such as `30s` or `1m30s`, found 1
+      hint: add a unit: `1s`, `1ms`
+    "#);
+    assert_snapshot!(errors(&with("load:", "telemetry: { token: not-shown }\nload:")), @"
+    e.yaml:7:14: telemetry: `token` is allowed only with `listen`
+    ");
 }

@@ -14,6 +14,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use narrows_model::evidence::TrialEvidence;
 use narrows_model::series::{Point, Series, SeriesKey, names, services};
 
+use self::sources::POD;
 pub(crate) use self::sources::{Part, Role, SERVICE, STATUS, Source, known};
 use super::grid::Grid;
 
@@ -161,13 +162,22 @@ fn zero_where_missing(errors: Vec<Point>, requests: &[Point]) -> Vec<Point> {
 
 /// Whether a series has the label that a source needs. Sums over the containers of a pod or of a machine are no source.
 fn is_of(source: &Source, key: &SeriesKey) -> bool {
-    let is_container = source.name.starts_with("container_");
-    let is_sum = |key: &SeriesKey| {
-        let container = key.labels.get("container").map_or("", String::as_str);
-        key.labels.contains_key("pod") && (container.is_empty() || container == "POD")
-    };
-    source.only.is_none_or(|(label, value)| key.labels.get(label).is_some_and(|has| has == value))
-        && !(is_container && is_sum(key))
+    source.only.is_none_or(|(label, value)| key.labels.get(label).is_some_and(|has| has == value)) && !is_sum(key)
+}
+
+/// Whether a series of cAdvisor is a sum over the containers of a pod, or of the container that holds its network.
+fn is_sum(key: &SeriesKey) -> bool {
+    let container = key.labels.get("container").map_or("", String::as_str);
+    let is_none = container.is_empty() || container == "POD";
+    key.name.starts_with("container_") && key.labels.contains_key("pod") && is_none
+}
+
+/// The service and the replica of a container or pod on a page of cAdvisor or the kubelet; `None` for sums, and for control
+/// groups that are no containers.
+pub(crate) fn container_of(key: &SeriesKey) -> Option<(String, String)> {
+    let service = label_of(key, POD.iter().copied()).filter(|_| !is_sum(key))?;
+    let replica = ["pod", "name", "id"].iter().find_map(|label| key.labels.get(*label).filter(|id| !id.is_empty()));
+    Some((service, replica.cloned().unwrap_or_default()))
 }
 
 /// Whom a series of a source is about; `None` where no label says it.

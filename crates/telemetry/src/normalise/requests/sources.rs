@@ -89,7 +89,8 @@ const ISTIO_DESTINATION: &[&str] =
     &["destination_canonical_service", "destination_service_name", "destination_workload", "destination_app"];
 const LINKERD: &[&str] = &["deployment", "statefulset", "daemonset"];
 const LINKERD_PEER: &[&str] = &["dst_deployment", "dst_statefulset", "dst_service"];
-const POD: &[&str] = &["pod", "container_label_com_docker_compose_service", "container", "name"];
+/// The labels that name the service of a container, on pages of cAdvisor and the kubelet.
+pub(super) const POD: &[&str] = &["pod", "container_label_com_docker_compose_service", "container", "name"];
 
 /// The labels that name the service of any metric of Prometheus, those that are preferred first.
 pub(crate) const SERVICE: &[&str] = &[

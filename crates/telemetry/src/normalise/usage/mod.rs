@@ -10,18 +10,22 @@
 //! Which replica a series is of says [`INSTANCE`], which the receiver takes from the resource. The machine of such a
 //! replica is not known, so that its CPU is compared with its own limit only.
 //!
-//! Runs whose services Narrows started have samples of all of them: nothing is added there.
+//! A series of cAdvisor or the kubelet is on one page with those of all other containers: its labels say whose it is.
+//!
+//! Services that Narrows started have samples: beside them, only those are added that somebody else has started.
 
 mod sources;
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use narrows_model::caveat::TrialCaveat;
 use narrows_model::evidence::TrialEvidence;
 use narrows_model::run::{Machine, ServiceInstance};
 use narrows_model::series::{Point, Series, SeriesKey, names};
 
 use self::sources::{CPU, CPU_LIMIT, Kind, MEMORY, MEMORY_LIMIT, PERIODS, Source, THROTTLED_PERIODS, THROTTLED_TIME};
 use super::grid::Grid;
+use super::requests::container_of;
 
 /// The label that says which replica of a service a series is of, where the sender says it: `POD` or `POD/CONTAINER`.
 pub const INSTANCE: &str = "service.instance.id";
@@ -38,16 +42,34 @@ pub(crate) fn is_usage(name: &str) -> bool {
 
 /// Adds the replicas that only their own figures show, with these figures under the sampler's names.
 pub(crate) fn add_replicas(trial: &mut TrialEvidence) {
-    if trial.services.iter().any(ServiceInstance::is_started) {
-        return;
-    }
+    let has_started = trial.services.iter().any(ServiceInstance::is_started);
+    let elsewhere = elsewhere_services(trial);
+    let has_spans = |service: &str| trial.operations.iter().any(|operation| operation.service == service);
+    let is_wanted = |service: &str| match (has_started, elsewhere.is_empty()) {
+        (false, true) => true,
+        (false, false) => elsewhere.contains(service) || has_spans(service),
+        (true, _) => elsewhere.contains(service),
+    };
     let sampled: BTreeSet<String> = sampled_services(trial);
+    let wanted: Vec<String> =
+        services(trial).difference(&sampled).filter(|service| is_wanted(service)).cloned().collect();
     let mut added = Vec::new();
-    for service in services(trial).difference(&sampled) {
-        add_service(trial, service, &mut added);
+    for service in wanted {
+        add_service(trial, &service, &mut added);
     }
     trial.series.extend(added);
-    add_sampled(trial);
+    if !has_started {
+        add_sampled(trial);
+    }
+}
+
+/// The services of the experiment that somebody else has started.
+fn elsewhere_services(trial: &TrialEvidence) -> BTreeSet<String> {
+    let elsewhere = trial.trial.caveats.iter().filter_map(|caveat| match caveat {
+        TrialCaveat::ServiceElsewhere { service, .. } => Some(service.clone()),
+        _ => None,
+    });
+    elsewhere.collect()
 }
 
 /// The services that have CPU under the sampler's name.
@@ -60,7 +82,7 @@ fn sampled_services(trial: &TrialEvidence) -> BTreeSet<String> {
 fn services(trial: &TrialEvidence) -> BTreeSet<String> {
     let is_used =
         |series: &&Series| [CPU, MEMORY].iter().any(|sources| sources.iter().any(|source| source.is_of(&series.key)));
-    let named = trial.series.iter().filter(is_used).map(|series| series.key.service.clone());
+    let named = trial.series.iter().filter(is_used).filter_map(|series| Some(owner(&series.key)?.0));
     named.filter(|service| !service.is_empty() && service != names::GENERATOR).collect()
 }
 
@@ -108,15 +130,15 @@ fn limit(limits: &BTreeMap<String, Vec<Point>>, replica: &str, trial: &TrialEvid
 
 /// Reports of the replicas of a service by one source.
 fn of_source(trial: &TrialEvidence, service: &str, source: &Source) -> BTreeMap<String, Vec<Vec<Point>>> {
-    let is_its = |series: &&Series| series.key.service == service && source.is_of(&series.key);
     let mut replicas: BTreeMap<String, Vec<Vec<Point>>> = BTreeMap::new();
-    for series in trial.series.iter().filter(is_its).filter(|series| !is_idle(&series.key)) {
+    for series in trial.series.iter().filter(|series| source.is_of(&series.key) && !is_idle(&series.key)) {
+        let Some((_, replica)) = owner(&series.key).filter(|(owner, _)| owner == service) else { continue };
         let points = match source.kind {
             Kind::Counter => series.rates(),
             Kind::Gauge => series.points.clone(),
         };
         let scaled = points.into_iter().map(|point| Point { value: point.value * source.factor, ..point });
-        replicas.entry(replica_of(&series.key)).or_default().push(scaled.filter(|p| p.value.is_finite()).collect());
+        replicas.entry(replica).or_default().push(scaled.filter(|p| p.value.is_finite()).collect());
     }
     replicas
 }
@@ -133,6 +155,12 @@ fn by_replica(trial: &TrialEvidence, service: &str, sources: &[Source]) -> BTree
         .map(|(replica, parts)| (replica, grid.sum(&parts)))
         .filter(|(_, sum)| !sum.is_empty())
         .collect()
+}
+
+/// The service and the replica that a series is of; `None` for the sums over containers that cAdvisor has besides.
+fn owner(key: &SeriesKey) -> Option<(String, String)> {
+    let is_of_page = ["container_", "pod_"].iter().any(|prefix| key.name.starts_with(prefix));
+    if is_of_page { container_of(key) } else { Some((key.service.clone(), replica_of(key))) }
 }
 
 /// The containers of a pod are one replica.

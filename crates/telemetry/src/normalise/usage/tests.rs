@@ -141,3 +141,52 @@ fn a_run_with_services_of_its_own_is_left_alone() {
     add_replicas(&mut own);
     assert_eq!(own, before);
 }
+
+/// A series on the kubelet's page of cAdvisor.
+fn on_page(name: &str, pod: &str, container: &str, values: impl IntoIterator<Item = f64>) -> Series {
+    let mut found = with(with(series(name, "", "", values), "pod", pod), "container", container);
+    found.key.service = "node".into();
+    found
+}
+
+#[test]
+fn a_page_of_cadvisor_tells_of_the_pods_that_the_experiment_names() {
+    const CPU: &str = "container_cpu_usage_seconds_total";
+    let counted = |each: f64| (0..3).map(move |n| each * f64::from(n));
+    let mut found = trial(vec![
+        on_page(CPU, "shop-6d4cf56db6-aaaaa", "shop", counted(4.0)),
+        on_page(CPU, "shop-6d4cf56db6-aaaaa", "proxy", counted(1.0)),
+        on_page(CPU, "shop-6d4cf56db6-aaaaa", "", counted(5.0)),
+        on_page(CPU, "shop-6d4cf56db6-bbbbb", "shop", counted(2.0)),
+        on_page(CPU, "coredns-0", "coredns", counted(9.0)),
+        on_page("container_spec_cpu_quota", "shop-6d4cf56db6-aaaaa", "shop", [50_000.0; 3]),
+        on_page("container_memory_working_set_bytes", "shop-6d4cf56db6-bbbbb", "shop", [1e6; 3]),
+        on_page("container_cpu_cfs_periods_total", "shop-6d4cf56db6-aaaaa", "shop", counted(100.0)),
+        on_page("container_cpu_cfs_throttled_periods_total", "shop-6d4cf56db6-aaaaa", "shop", counted(30.0)),
+    ]);
+    let elsewhere = TrialCaveat::ServiceElsewhere { service: "shop".into(), places: vec!["10.0.0.7:80".into()] };
+    found.trial.caveats.push(elsewhere);
+    add_replicas(&mut found);
+    assert_eq!([0, 1].map(|replica| values(&found, names::CPU_CORES, replica)), [[0.5, 0.5], [0.2, 0.2]]);
+    assert_eq!(values(&found, names::MEMORY_BYTES, 1), [1e6; 3]);
+    assert_eq!(values(&found, names::CGROUP_THROTTLED_PERIODS, 0), [3.0, 3.0]);
+    let replicas: Vec<_> = found.services.iter().map(|one| (&*one.service, one.cpu_limit_cores)).collect();
+    assert_eq!(replicas, [("shop", Some(0.5)), ("shop", Some(0.5))], "and nothing of coredns");
+}
+
+#[test]
+fn beside_services_that_were_started_only_those_elsewhere_are_added() {
+    let with_started = |caveats: Vec<TrialCaveat>| {
+        let mut found = trial(vec![series("process.cpu.time", "s", "a", [0.0, 5.0, 10.0])]);
+        found.services.push(ServiceInstance { port: 8080, machine: Machine::Here, ..elsewhere("gateway", 0) });
+        found.trial.caveats = caveats;
+        add_replicas(&mut found);
+        found
+    };
+    assert_eq!(values(&with_started(Vec::new()), names::CPU_CORES, 0), [0.0; 0]);
+    let named = TrialCaveat::ServiceElsewhere { service: "shop".into(), places: Vec::new() };
+    let found = with_started(vec![named]);
+    assert_eq!(values(&found, names::CPU_CORES, 0), [0.5, 0.5]);
+    let services: Vec<_> = found.services.iter().map(|one| (&*one.service, one.machine)).collect();
+    assert_eq!(services, [("gateway", Machine::Here), ("shop", Machine::Unknown)]);
+}

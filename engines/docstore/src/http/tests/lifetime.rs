@@ -95,8 +95,13 @@ fn the_last_export_adds_up_to_the_charges_in_the_responses() {
     let endpoint = format!("http://{}/v1/metrics", receiver.local_addr().unwrap());
     let received = receive(receiver);
     // 3 RU/s over 3 partitions: whatever the clock says, one page uses up a second.
-    let config =
-        Config { port: 0, access: Access::Anyone, partitions: 3, throughput_ru_per_second: 3, ..Config::default() };
+    let config = Config {
+        listen: Listen::loopback(0),
+        access: Access::Anyone,
+        partitions: 3,
+        throughput_ru_per_second: 3,
+        ..Config::default()
+    };
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
     let responses: Vec<Vec<(u16, f64)>> = runtime.block_on(async {
         let settings = Settings { endpoint, interval: Duration::from_millis(20) };
@@ -153,7 +158,8 @@ fn an_endpoint_that_does_not_respond_keeps_nothing_from_being_served_or_ended() 
     // Connections are taken by the kernel and never read from.
     let deaf = Receiver::bind("127.0.0.1:0").unwrap();
     let endpoint = format!("http://{}/v1/metrics", deaf.local_addr().unwrap());
-    let config = Config { port: 0, access: Access::Anyone, documents_per_container: 0, ..Config::default() };
+    let config =
+        Config { listen: Listen::loopback(0), access: Access::Anyone, documents_per_container: 0, ..Config::default() };
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap();
     runtime.block_on(async {
         let settings = Settings { endpoint, interval: Duration::from_millis(1) };
@@ -170,7 +176,8 @@ fn an_endpoint_that_does_not_respond_keeps_nothing_from_being_served_or_ended() 
 
 #[test]
 fn an_endpoint_that_is_no_address_is_an_error_with_its_value() {
-    let config = Config { port: 0, access: Access::Anyone, documents_per_container: 0, ..Config::default() };
+    let config =
+        Config { listen: Listen::loopback(0), access: Access::Anyone, documents_per_container: 0, ..Config::default() };
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     let error = runtime.block_on(async {
         let settings = Settings { endpoint: "no address".to_owned(), interval: Duration::from_secs(1) };
@@ -182,7 +189,8 @@ fn an_endpoint_that_is_no_address_is_an_error_with_its_value() {
 
 #[test]
 fn a_request_that_never_ends_does_not_keep_the_store_from_ending() {
-    let config = Config { port: 0, access: Access::Anyone, documents_per_container: 0, ..Config::default() };
+    let config =
+        Config { listen: Listen::loopback(0), access: Access::Anyone, documents_per_container: 0, ..Config::default() };
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap();
     let mut stream = runtime.block_on(async {
         let server = Server::open_with(config, None).await.unwrap();

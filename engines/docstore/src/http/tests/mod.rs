@@ -1,6 +1,7 @@
 //! The store as a client meets it: requests in, responses out, time held by the test.
 
 use axum::http::{HeaderMap, Method};
+use narrows_serving::Listen;
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
@@ -296,7 +297,12 @@ fn the_store_responds_on_a_socket() {
 
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     let response = runtime.block_on(async {
-        let config = Config { port: 0, access: Access::Anyone, documents_per_container: 0, ..Config::default() };
+        let config = Config {
+            listen: Listen::loopback(0),
+            access: Access::Anyone,
+            documents_per_container: 0,
+            ..Config::default()
+        };
         let server = Server::open_with(config, None).await.unwrap();
         let address = server.address();
         let serving = tokio::spawn(server.serve(std::future::pending()));

@@ -29,7 +29,13 @@ fn trusting(certificate: &Path) -> TlsConnector {
 fn one_port_serves_http_and_https_and_names_the_address_of_each() {
     let folder = tempfile::tempdir().unwrap();
     let tls = Some(folder.path().to_owned());
-    let config = Config { port: 0, tls, access: Access::Anyone, documents_per_container: 0, ..Config::default() };
+    let config = Config {
+        listen: Listen::loopback(0),
+        tls,
+        access: Access::Anyone,
+        documents_per_container: 0,
+        ..Config::default()
+    };
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     runtime.block_on(async {
         let server = Server::open_with(config, None).await.unwrap();

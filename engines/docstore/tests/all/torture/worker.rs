@@ -5,7 +5,7 @@ use std::net::SocketAddr;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 
-use narrows_docstore::{Access, Config, Flush, Server};
+use narrows_docstore::{Access, Config, Flush, Listen, Server};
 
 const FOLDER: &str = "NARROWS_TORTURE_FOLDER";
 const FLUSH: &str = "NARROWS_TORTURE_FLUSH";
@@ -79,7 +79,7 @@ pub(crate) fn work() {
     let folder = std::env::var_os(FOLDER).expect("the torture starts this");
     let sync = if std::env::var(FLUSH).unwrap() == "never" { Flush::Never } else { Flush::Always };
     let config = Config {
-        port: 0,
+        listen: Listen::loopback(0),
         access: Access::Anyone,
         dir: Some(folder.into()),
         sync,

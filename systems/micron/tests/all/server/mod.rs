@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 use mysql_async::prelude::Queryable as _;
 use mysql_async::{Conn, OptsBuilder};
 use narrows_micron::{Config, MovedSession, Queries, SCHEMA, open};
+use narrows_serving::Listen;
 use narrows_testing::{has_programs, is_disabled, skip};
 use tempfile::TempDir;
 use tokio::task::JoinHandle;
@@ -132,7 +133,7 @@ impl Instance {
             cache_entries_max: 100,
             network_delay: Duration::ZERO,
         };
-        let service = open(0, config).await.unwrap();
+        let service = open(Listen::loopback(0), config).await.unwrap();
         let address = service.address();
         let running = tokio::spawn(async move { service.run(std::future::pending()).await });
         Self { address, running }

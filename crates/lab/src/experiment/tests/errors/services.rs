@@ -104,3 +104,36 @@ fn a_folder_that_is_not_there_is_reported_if_nothing_can_make_it() {
     let made_by_setup = "      setup: [[mkdir, made]]\n      run: [a]\n    second:\n      cwd: made";
     assert_eq!(web(made_by_setup), "");
 }
+
+#[test]
+fn a_service_elsewhere_is_an_address_and_nothing_that_is_started() {
+    let web = |lines: &str| errors(&with("run: [web, --port, \"${port}\"]", lines));
+    for address in ["10.0.0.7:80", "\"[::1]:80\"", "web.internal:8080", "[a:1, b:2]", "\"host-${n}:80\""] {
+        assert_eq!(web(&format!("address: {address}")), "", "{address}");
+    }
+    assert_snapshot!(web("address: web\n      replicas: 2\n      sidecar: { proxy: narrows }"), @r#"
+    e.yaml:6:16: system.services.web.address: expected `HOST:PORT` such as `10.0.0.7:8080`, found "web"
+    e.yaml:7:7: system.services.web: `replicas` cannot be combined with `address`
+    e.yaml:8:7: system.services.web: `sidecar` cannot be combined with `address`
+    "#);
+    assert_snapshot!(web("address: [a:1, \"b:0\", \"http://c:1\"]\n      run: [web]"), @r#"
+    e.yaml:5:5: system.services.web: `run`, `address` cannot be combined
+    e.yaml:6:22: system.services.web.address[1]: expected `HOST:PORT` such as `10.0.0.7:8080`, found "b:0"
+    e.yaml:6:29: system.services.web.address[2]: expected `HOST:PORT` such as `10.0.0.7:8080`, found "http://c:1"
+    "#);
+    assert_snapshot!(web("run: [web]\n      token: some-token"), @"
+    e.yaml:7:7: system.services.web: `token` is allowed only with `address`
+    ");
+    assert_snapshot!(web("address: a:1\n      ready: { log: up }"), @"
+    e.yaml:7:16: system.services.web.ready: Narrows does not see what a service prints that it has not started
+      hint: use `tcp` or `http`
+    ");
+    let killed = with(
+        "    web:\n      run: [web, --port, \"${port}\"]\nload:",
+        "    web:\n      address: a:1\nfaults: [{ at: 0s, kill: web }]\nload:",
+    );
+    assert_snapshot!(errors(&killed), @"
+    e.yaml:7:26: faults[0].kill: Narrows did not start `web`, so it cannot stop it
+      hint: faults need a service with `run` or a component
+    ");
+}

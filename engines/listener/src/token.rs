@@ -1,4 +1,4 @@
-//! A bearer token (RFC 6750) that senders have to show.
+//! A bearer token (RFC 6750) that callers have to present.
 
 use std::fmt;
 use std::fs::File;
@@ -7,7 +7,7 @@ use std::io::{self, Read};
 use std::sync::Arc;
 
 use hyper::HeaderMap;
-use hyper::header::AUTHORIZATION;
+use hyper::header::{AUTHORIZATION, HeaderValue};
 
 /// The longest token, in bytes.
 const BYTES_MAX: usize = 256;
@@ -45,13 +45,34 @@ impl Token {
         Ok(Self(format!("{:032x}", u128::from_ne_bytes(bytes)).into()))
     }
 
-    /// The token itself, for the one who hands it to senders.
+    /// The token of an environment variable; `None` if it is unset or empty.
+    ///
+    /// # Errors
+    ///
+    /// [`NotAToken`] if it holds something else.
+    pub fn of_variable(name: &str) -> Result<Option<Self>, NotAToken> {
+        let value = std::env::var_os(name).filter(|value| !value.is_empty());
+        value.map(|value| Self::parse(&value.to_string_lossy())).transpose()
+    }
+
+    /// The token itself, for the one who hands it to callers.
+    #[must_use]
     pub fn secret(&self) -> &str {
         &self.0
     }
 
-    /// Whether a request shows it, as `Authorization: Bearer TOKEN`.
-    pub(super) fn is_shown(&self, headers: &HeaderMap) -> bool {
+    /// The value of the header `Authorization` that presents it.
+    #[must_use]
+    pub fn header(&self) -> HeaderValue {
+        // A token has characters of headers only.
+        let mut value = HeaderValue::try_from(format!("Bearer {}", self.0)).unwrap_or(HeaderValue::from_static(""));
+        value.set_sensitive(true);
+        value
+    }
+
+    /// Whether a request presents it, as `Authorization: Bearer TOKEN`.
+    #[must_use]
+    pub fn is_shown(&self, headers: &HeaderMap) -> bool {
         let shown = headers.get(AUTHORIZATION).map(|value| value.as_bytes()).unwrap_or_default();
         let (scheme, shown) = shown.split_at_checked("Bearer ".len()).unwrap_or_default();
         scheme.eq_ignore_ascii_case(b"Bearer ") && is_equal(shown.trim_ascii(), self.0.as_bytes())
@@ -90,6 +111,14 @@ mod tests {
         let [one, two] = [(); 2].map(|()| Token::random().unwrap());
         assert_ne!(one, two);
         assert_eq!(Token::parse(one.secret()), Ok(one));
+    }
+
+    #[test]
+    fn a_request_with_its_header_shows_it() {
+        let token = Token::random().unwrap();
+        let header = token.header();
+        assert!(!format!("{header:?}").contains(token.secret()));
+        assert!(token.is_shown(&HeaderMap::from_iter([(AUTHORIZATION, header)])));
     }
 
     #[test]

@@ -1,0 +1,333 @@
+//! Containers of a Compose file: started for a trial, sampled by their control groups, and removed whatever happens.
+//!
+//! Compose starts them (`docker compose` or `podman-compose`, whichever is there), under a project that is named after the
+//! run. They are removed by the label of that project and not by Compose, so that the guard can do it too: it needs no
+//! file and no variable. A second Compose file sets what the experiment says: limits, and where telemetry goes.
+
+use std::collections::BTreeMap;
+use std::io::Read;
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+
+use serde_json::{Map, Value, json};
+
+use crate::Error;
+use crate::components::process::Spec;
+use crate::components::workshop::Workshop;
+use crate::experiment::{BoundCompose, OTLP_TOKEN_VARIABLE};
+
+/// As which the output of Compose is kept.
+pub(crate) const NAME: &str = "compose";
+/// The label of what belongs to a project. Both kinds of Compose set it.
+const PROJECT_LABEL: &str = "com.docker.compose.project";
+/// How long a question about containers may take, and their removal.
+const TIMEOUT: Duration = Duration::from_secs(60);
+/// Seconds that containers have to end before they are killed.
+const STOP_SECONDS: &str = "5";
+/// Output that is read of one command, in bytes.
+const OUTPUT_BYTES_MAX: u64 = 1 << 20;
+const POLL: Duration = Duration::from_millis(20);
+
+/// A program that runs containers, and its Compose.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Engine {
+    program: &'static str,
+    compose: &'static [&'static str],
+    /// A command that succeeds where both are usable.
+    probe: &'static [&'static str],
+    /// This machine, as containers call it.
+    host: &'static str,
+    /// The entry that gives it that name, where it has none by itself.
+    extra_host: Option<&'static str>,
+}
+
+const ENGINES: [Engine; 2] = [
+    Engine {
+        program: "docker",
+        compose: &["docker", "compose"],
+        probe: &["docker", "compose", "ls"],
+        host: "host.docker.internal",
+        extra_host: Some("host.docker.internal:host-gateway"),
+    },
+    Engine {
+        program: "podman",
+        compose: &["podman-compose"],
+        probe: &["podman-compose", "--version"],
+        host: "host.containers.internal",
+        extra_host: None,
+    },
+];
+
+/// Where containers send telemetry.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct OtlpAddress<'a> {
+    pub(crate) address: SocketAddr,
+    pub(crate) token: Option<&'a str>,
+}
+
+/// A running container.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Container {
+    pub(crate) service: String,
+    pub(crate) replica: u32,
+    /// Its first process, as this machine numbers it.
+    pub(crate) pid: u32,
+}
+
+/// The containers of a trial.
+#[derive(Debug)]
+pub(crate) struct Project {
+    engine: Engine,
+    name: String,
+}
+
+impl Project {
+    /// Starts the containers of a Compose file. `folder` is the trial's.
+    pub(crate) fn up(
+        bound: &BoundCompose,
+        name: String,
+        folder: &Path,
+        otlp: Option<OtlpAddress<'_>>,
+        workshop: &mut Workshop<'_>,
+    ) -> Result<Self, Error> {
+        let engine = ENGINES.into_iter().find(|engine| ask(engine.probe).is_ok()).ok_or(Error::NoProgram {
+            service: NAME.to_owned(),
+            program: "docker compose` or `podman-compose".to_owned(),
+            places: "PATH".to_owned(),
+            install: "apt-get install podman podman-compose",
+        })?;
+        let project = Self { engine, name };
+        workshop.guard.add_containers(project.engine.program, &project.name)?;
+        let overriding = folder.join("compose.override.yaml");
+        let text = overridden(bound, engine, otlp).to_string();
+        std::fs::write(&overriding, text).map_err(|source| Error::File {
+            what: "write",
+            path: overriding.clone(),
+            source,
+        })?;
+        let mut command: Vec<String> = engine.compose.iter().map(|word| (*word).to_owned()).collect();
+        let files = [&bound.file, &overriding].map(|file| file.to_string_lossy().into_owned());
+        command.extend(files.into_iter().flat_map(|file| ["--file".to_owned(), file]));
+        command.extend(["--project-name", &project.name, "up", "--detach"].map(str::to_owned));
+        let token = otlp.and_then(|otlp| otlp.token).map(|token| (OTLP_TOKEN_VARIABLE.to_owned(), token.to_owned()));
+        let spec = Spec {
+            service: NAME.to_owned(),
+            replica: 0,
+            command,
+            cwd: bound.file.parent().unwrap_or(Path::new("/")).to_owned(),
+            env: bound.env.iter().cloned().chain(token).collect(),
+            account: None,
+            wanted_line: None,
+        };
+        match workshop.last_output(&spec, bound.timeout) {
+            Ok(Ok(last_lines)) => match project.missing(&bound.services)? {
+                missing if missing.is_empty() => Ok(project),
+                missing => {
+                    let what = format!("{} was not started: {}", bound.file.display(), missing.join(", "));
+                    project.down(workshop.guard)?;
+                    Err(Error::Component { service: NAME.to_owned(), what, last_lines })
+                }
+            },
+            Ok(Err(failure)) => {
+                let what = format!("cannot start {}: it {}", bound.file.display(), failure.how(bound.timeout));
+                project.down(workshop.guard)?;
+                Err(Error::Component { service: NAME.to_owned(), what, last_lines: failure.last_lines })
+            }
+            Err(error) => {
+                project.down(workshop.guard)?;
+                Err(error)
+            }
+        }
+    }
+
+    /// The containers that run, in the order of their services and numbers.
+    ///
+    /// # Errors
+    /// When the engine does not list them.
+    pub(crate) fn containers(&self) -> Result<Vec<Container>, Error> {
+        Ok(numbered(&self.described()?))
+    }
+
+    /// The services without a container: Compose may end well although a container was not made.
+    fn missing(&self, services: &[String]) -> Result<Vec<String>, Error> {
+        let described = self.described()?;
+        let has = |service: &String| described.lines().any(|line| line.split_whitespace().nth(2) == Some(service));
+        Ok(services.iter().filter(|service| !has(service)).cloned().collect())
+    }
+
+    /// A line `PID NAME SERVICE` for each container, also for those that have ended.
+    fn described(&self) -> Result<String, Error> {
+        let failed = |what| Error::Component { service: NAME.to_owned(), what, last_lines: Vec::new() };
+        let label = format!("label={PROJECT_LABEL}={}", self.name);
+        let ids = ask(&[self.engine.program, "ps", "--all", "--quiet", "--filter", &label]).map_err(failed)?;
+        let ids: Vec<&str> = ids.split_whitespace().collect();
+        if ids.is_empty() {
+            return Ok(String::new());
+        }
+        let format = "{{.State.Pid}} {{.Name}} {{index .Config.Labels \"com.docker.compose.service\"}}";
+        ask(&[&[self.engine.program, "inspect", "--format", format], &ids[..]].concat()).map_err(failed)
+    }
+
+    /// Removes the containers, with their networks and volumes.
+    pub(crate) fn down(&self, guard: &mut crate::guard::Guard) -> Result<(), Error> {
+        remove(self.engine.program, &self.name);
+        guard.drop_containers(self.engine.program, &self.name)
+    }
+}
+
+/// The control group of a process, from the root of its hierarchy; `None` if it is the root itself or cannot be read.
+pub(crate) fn control_group(pid: u32) -> Option<PathBuf> {
+    let groups = std::fs::read_to_string(format!("/proc/{pid}/cgroup")).ok()?;
+    let of = |controller: &str| {
+        let mut lines = groups.lines().filter_map(|line| {
+            let (controllers, path) = line.split_once(':')?.1.split_once(':')?;
+            controllers.split(',').any(|one| one == controller).then_some(path)
+        });
+        lines.next()
+    };
+    of("cpuacct").or_else(|| of("")).filter(|path| *path != "/").map(PathBuf::from)
+}
+
+/// Containers from lines of `PID NAME SERVICE`.
+fn numbered(told: &str) -> Vec<Container> {
+    let mut lines: Vec<(&str, &str, u32)> = told
+        .lines()
+        .filter_map(|line| {
+            let mut words = line.split_whitespace();
+            let (pid, name, service) = (words.next()?, words.next()?, words.next()?);
+            Some((service, name, pid.parse().ok().filter(|pid| *pid > 0)?))
+        })
+        .collect();
+    lines.sort_unstable();
+    let mut counts: BTreeMap<&str, u32> = BTreeMap::new();
+    let numbered = lines.into_iter().map(|(service, _, pid)| {
+        let count = counts.entry(service).or_default();
+        *count += 1;
+        Container { service: service.to_owned(), replica: *count - 1, pid }
+    });
+    numbered.collect()
+}
+
+/// The Compose file that is put over the experiment's.
+fn overridden(bound: &BoundCompose, engine: Engine, otlp: Option<OtlpAddress<'_>>) -> Value {
+    let mut services = Map::new();
+    for name in &bound.services {
+        let mut service = Map::new();
+        if let Some(otlp) = otlp {
+            let mut environment = json!({
+                "OTEL_EXPORTER_OTLP_ENDPOINT": format!("http://{}:{}", engine.host, otlp.address.port()),
+                "OTEL_EXPORTER_OTLP_PROTOCOL": "http/protobuf",
+                "OTEL_SERVICE_NAME": name,
+            });
+            if otlp.token.is_some() {
+                // The token itself is in the environment of Compose, and in no file.
+                environment["OTEL_EXPORTER_OTLP_HEADERS"] =
+                    json!(format!("authorization=Bearer%20${{{OTLP_TOKEN_VARIABLE}}}"));
+            }
+            service.insert("environment".to_owned(), environment);
+            service.extend(engine.extra_host.map(|host| ("extra_hosts".to_owned(), json!([host]))));
+        }
+        if let Some(limit) = bound.limits.iter().find(|limit| limit.service == *name) {
+            service.extend(limit.cpus.map(|cpus| ("cpus".to_owned(), json!(cpus))));
+            service.extend(limit.memory_bytes.map(|bytes| ("mem_limit".to_owned(), json!(format!("{bytes}b")))));
+        }
+        if !service.is_empty() {
+            services.insert(name.clone(), Value::Object(service));
+        }
+    }
+    json!({ "services": services })
+}
+
+/// Removes all of a project. Parts that are not there any more are no error.
+pub(crate) fn remove(engine: &str, project: &str) {
+    let label = format!("label={PROJECT_LABEL}={project}");
+    let ids = |words: &[&str]| ask(&[words, &["--quiet", "--filter", &label]].concat()).unwrap_or_default();
+    let each = |words: &[&str], ids: &str| {
+        let ids: Vec<&str> = ids.split_whitespace().collect();
+        if !ids.is_empty() {
+            // The next step removes what is left of this one, and a later run names what stays.
+            let _ = ask(&[words, &ids[..]].concat());
+        }
+    };
+    let containers = ids(&[engine, "ps", "--all"]);
+    each(&[engine, "stop", "--time", STOP_SECONDS], &containers);
+    each(&[engine, "rm", "--force", "--volumes"], &containers);
+    if engine == "podman" {
+        let _ = ask(&[engine, "pod", "rm", "--force", "--ignore", &format!("pod_{project}")]);
+    }
+    each(&[engine, "network", "rm"], &ids(&[engine, "network", "ls"]));
+    each(&[engine, "volume", "rm"], &ids(&[engine, "volume", "ls"]));
+}
+
+/// Runs a command for at most [`TIMEOUT`] and returns its output, or in words why not.
+fn ask(words: &[&str]) -> Result<String, String> {
+    let (program, arguments) = words.split_first().ok_or("no command")?;
+    let shown = words.iter().take(3).copied().collect::<Vec<_>>().join(" ");
+    let failed = |why: String| format!("`{shown}` {why}");
+    let mut child = Command::new(program)
+        .args(arguments)
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::null())
+        .spawn()
+        .map_err(|error| failed(format!("cannot be started: {error}")))?;
+    let output = child.stdout.take().map(|output| {
+        std::thread::spawn(move || {
+            let mut text = String::new();
+            output.take(OUTPUT_BYTES_MAX).read_to_string(&mut text).map(|_| text).unwrap_or_default()
+        })
+    });
+    let deadline = Instant::now() + TIMEOUT;
+    let status = loop {
+        match child.try_wait().map_err(|error| failed(format!("cannot be waited for: {error}")))? {
+            Some(status) => break status,
+            None if Instant::now() > deadline => {
+                let _ = child.kill();
+                let _ = child.wait();
+                return Err(failed("took too long".to_owned()));
+            }
+            None => std::thread::sleep(POLL),
+        }
+    };
+    let text = output.and_then(|reader| reader.join().ok()).unwrap_or_default();
+    if status.success() { Ok(text) } else { Err(failed(format!("ended with {status}"))) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::experiment::ContainerLimit;
+
+    #[test]
+    fn containers_are_numbered_by_service_in_the_order_of_their_names() {
+        let found = numbered("12 shop-web-2 web\n11 shop-web-1 web\n0 shop-gone-1 gone\n9 shop-db-1 db\nnonsense\n");
+        let shown: Vec<_> = found.iter().map(|one| (&*one.service, one.replica, one.pid)).collect();
+        assert_eq!(shown, [("db", 0, 9), ("web", 0, 11), ("web", 1, 12)]);
+    }
+
+    #[test]
+    fn the_file_on_top_has_limits_and_the_address_of_telemetry_but_no_token() {
+        let mut bound = BoundCompose::of("/shop/compose.yaml".into());
+        bound.services = vec!["web".to_owned(), "db".to_owned()];
+        bound.limits = vec![ContainerLimit { service: "db".into(), cpus: Some(0.5), memory_bytes: Some(1 << 28) }];
+        assert_eq!(
+            overridden(&bound, ENGINES[0], None),
+            json!({ "services": { "db": { "cpus": 0.5, "mem_limit": "268435456b" } } })
+        );
+        let otlp = OtlpAddress { address: "0.0.0.0:4318".parse().unwrap(), token: Some("not-written") };
+        let text = overridden(&bound, ENGINES[0], Some(otlp)).to_string();
+        assert!(text.contains("http://host.docker.internal:4318") && text.contains("${NARROWS_OTLP_TOKEN}"), "{text}");
+        assert!(!text.contains("not-written"), "{text}");
+        let text = overridden(&bound, ENGINES[1], Some(otlp)).to_string();
+        assert!(text.contains("http://host.containers.internal:4318") && !text.contains("extra_hosts"), "{text}");
+    }
+
+    #[test]
+    fn a_command_that_cannot_run_or_fails_says_so() {
+        assert_eq!(ask(&["echo", "a b"]).unwrap(), "a b\n");
+        assert!(ask(&["false"]).unwrap_err().starts_with("`false` ended with"));
+        assert!(ask(&["no-such-program", "x"]).unwrap_err().contains("cannot be started"));
+    }
+}
