@@ -1,0 +1,84 @@
+#!/usr/bin/env bash
+# Runs the reference systems on a real cluster: rolls all of them out from deploy/kubernetes, measures customer-360 there with
+# one replica and with three, without and with sidecars, and checks what Narrows says when a pod is deleted under load and when
+# an image is missing. The cluster is ended in any case.
+#
+# Usage: testing/kubernetes/prove.sh NARROWS [TIME_SCALE]     the binary; a factor on the loads' two minutes, 0.3 unless given
+#
+# Needs what cluster.sh needs, the programs that build.sh builds, PostgreSQL and MariaDB. Run files are left in
+# target/kubernetes/runs.
+set -euo pipefail
+
+here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
+root=$(cd "$here/../.." && pwd)
+readonly here root
+readonly narrows=${1:?expected the binary of Narrows} time_scale=${2:-0.3}
+readonly out=${NARROWS_KUBERNETES:-$root/target/kubernetes}
+readonly runs=$out/runs ROLLOUT_TIMEOUT=180s
+cd "$root"
+
+fail() { printf 'error: %s\n' "$1" >&2; exit 1; }
+inside() { "$here/cluster.sh" run "$@"; }
+
+# roll_out NAMESPACE FOLDER MANIFESTS: applies a base or an overlay with the images of this machine, and waits for its pods.
+roll_out() {
+  local namespace=$1 folder=deploy/kubernetes/$2 work=$out/work/overlay-$1 workload
+  echo "rolling out $2" >&2
+  mkdir -p "$work"
+  cat >"$work/kustomization.yaml" <<END
+namespace: $namespace
+resources: [$(realpath --relative-to "$work" "$folder")]
+components: [$(realpath --relative-to "$work" deploy/kubernetes/components/local-images)]
+END
+  inside kubectl create namespace "$namespace"
+  inside deploy/kubernetes/secrets.sh "$3" --namespace "$namespace"
+  inside kubectl apply -k "$work"
+  for workload in $(inside kubectl --namespace "$namespace" get deployments,statefulsets --output name); do
+    inside kubectl --namespace "$namespace" rollout status "$workload" --timeout "$ROLLOUT_TIMEOUT"
+  done
+}
+
+# measure NAMESPACE NAME [OPTION…]: runs the experiment against the Service of customers in a namespace.
+measure() {
+  local namespace=$1 name=$2 address
+  shift 2
+  address=$(inside kubectl --namespace "$namespace" get service customer --output 'jsonpath={.spec.clusterIP}'):8080
+  rm -f "$runs/$name.narrows"
+  inside "$narrows" run deploy/kubernetes/customer-360/experiment.yaml --set "namespace=$namespace" --set "address=$address" \
+    --time-scale "$time_scale" --out "$runs/$name.narrows" "$@"
+}
+
+# expect TEXT FILE
+expect() { grep -qF -- "$1" "$2" || fail "expected \`$1\` in $2: $(tail -n 30 "$2")"; }
+
+mkdir -p "$runs"
+trap '"$here/cluster.sh" down' EXIT
+"$here/images.sh" "$narrows"
+"$here/cluster.sh" up
+"$here/cluster.sh" load "$out"/images/*.tar
+
+base=deploy/kubernetes
+roll_out customer-360 customer-360/base $base/customer-360/base/manifests.yaml
+inside kubectl proxy --port 8001 >"$runs/proxy.log" 2>&1 &
+measure customer-360 plain
+echo "deleting a pod under load" >&2
+(sleep 5 && inside kubectl --namespace customer-360 delete pod --selector app.kubernetes.io/name=person --wait=false) &
+measure customer-360 deleted --variant three-replicas >"$runs/deleted.txt" 2>&1 || true
+expect "Pods changed under load" "$runs/deleted.txt"
+echo "taking an image away" >&2
+inside kubectl --namespace customer-360 patch deployment person --type strategic --patch \
+  '{"spec":{"template":{"spec":{"containers":[{"name":"person","image":"localhost/missing:1","imagePullPolicy":"Never"}]}}}}'
+code=0
+measure customer-360 missing --variant one-replica >"$runs/missing.txt" 2>&1 || code=$?
+[ "$code" = 2 ] || fail "expected exit code 2 without the image, got $code"
+expect ErrImageNeverPull "$runs/missing.txt"
+inside kubectl delete namespace customer-360 --wait=true
+
+roll_out sidecars customer-360/with-sidecars $base/customer-360/with-sidecars/manifests.yaml
+measure sidecars sidecars
+inside kubectl delete namespace sidecars --wait=true
+
+roll_out drone-delivery drone-delivery/overlays/two-schedulers $base/drone-delivery/base/manifests.yaml
+roll_out micron micron/overlays/sticky-sessions $base/micron/base/manifests.yaml
+roll_out hello-cities hello-cities/overlays/small $base/hello-cities/base/manifests.yaml
+inside kubectl get pods --all-namespaces
