@@ -12,6 +12,7 @@ use narrows_listener::{Guard, Listen};
 use serde::Deserialize;
 
 use crate::Error;
+use crate::host_port::HostPort;
 
 /// Most hops of one sidecar.
 const HOPS_MAX: usize = 4_096;
@@ -78,8 +79,8 @@ pub struct HopConfig {
     /// Whether callers have to speak TLS and show a certificate.
     #[serde(default)]
     pub accept_tls: bool,
-    /// Where it leads.
-    pub upstream: SocketAddr,
+    /// Where it leads: `HOST:PORT`.
+    pub upstream: HostPort,
     /// Whether the upstream speaks TLS and requests a certificate.
     #[serde(default)]
     pub upstream_tls: bool,
@@ -262,9 +263,6 @@ impl HopConfig {
         if self.name.is_empty() || self.name.len() > NAME_MAX {
             return Some(format!("expected a name of 1 to {NAME_MAX} bytes"));
         }
-        if self.upstream.port() == 0 {
-            return Some(format!("expected an upstream with a port, found {}", self.upstream));
-        }
         if (self.accept_tls || self.upstream_tls) && !has_certificates {
             return Some("it uses TLS, but the configuration has no `tls`".to_owned());
         }
@@ -326,7 +324,7 @@ mod tests {
                 GOOD.replace("127.0.0.1:4001", "0.0.0.0:4001"),
                 "hop \"in\": cannot listen on 0.0.0.0:4001 without protection: other machines can reach it",
             ),
-            (GOOD.replace("127.0.0.1:4002", "127.0.0.1:0"), "expected an upstream with a port"),
+            (GOOD.replace("127.0.0.1:4002", "127.0.0.1:0"), "expected HOST:PORT such as 127.0.0.1:8080, found \"127.0.0.1:0\""),
             (
                 GOOD.replace("\"accept_tls\": false", "\"accept_tls\": true"),
                 "it uses TLS, but the configuration has no `tls`",

@@ -46,7 +46,7 @@ impl Hop {
             }
             _ => None,
         };
-        let upstream = Upstream { address: config.upstream, tls, connect_timeout: limits.connect_timeout() };
+        let upstream = Upstream { address: config.upstream.clone(), tls, connect_timeout: limits.connect_timeout() };
         Ok(Self {
             name: config.name.clone(),
             direction: config.direction,

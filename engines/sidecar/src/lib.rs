@@ -64,6 +64,7 @@ mod exchange;
 mod fault;
 mod headers;
 mod hop;
+mod host_port;
 mod http_hop;
 mod listen;
 mod metrics;
@@ -83,5 +84,6 @@ mod wire;
 
 pub use config::{Config, Direction, Exposure, HopConfig, Limits, Protocol, TlsFiles};
 pub use error::Error;
+pub use host_port::HostPort;
 pub use narrows_serving::stop_signal;
 pub use serve::Sidecar;

@@ -54,7 +54,7 @@ pub(crate) fn hop(name: &str, upstream: SocketAddr) -> HopConfig {
         listen: "127.0.0.1:0".parse().unwrap(),
         protocol: Protocol::Http,
         accept_tls: false,
-        upstream,
+        upstream: upstream.into(),
         upstream_tls: false,
         upstream_name: None,
     }

@@ -15,6 +15,7 @@ use opentelemetry_sdk::trace::SdkTracer;
 
 use crate::config::Direction;
 use crate::hop::Hop;
+use crate::host_port::HostPort;
 
 const TRACEPARENT: HeaderName = HeaderName::from_static("traceparent");
 /// `00-<32 digits>-<16 digits>-<2 digits>`.
@@ -115,13 +116,13 @@ impl HopSpan {
 
 fn attributes(hop: &Hop, method: &str, path: &str) -> Vec<KeyValue> {
     let server = match hop.direction {
-        Direction::Inbound => hop.listen,
-        Direction::Outbound => hop.pool.upstream().address,
+        Direction::Inbound => HostPort::from(hop.listen),
+        Direction::Outbound => hop.pool.upstream().address.clone(),
     };
     let mut attributes = vec![
         KeyValue::new("http.request.method", method.to_owned()),
-        KeyValue::new("server.address", server.ip().to_string()),
-        KeyValue::new("server.port", i64::from(server.port())),
+        KeyValue::new("server.address", server.host.clone()),
+        KeyValue::new("server.port", i64::from(server.port)),
         KeyValue::new("sidecar.hop", hop.name.clone()),
     ];
     let path = path.to_owned();

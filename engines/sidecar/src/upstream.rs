@@ -1,7 +1,6 @@
 //! The upstream of a hop, and how a connection to it is made.
 
 use std::io;
-use std::net::SocketAddr;
 use std::time::Duration;
 
 use rustls::pki_types::ServerName;
@@ -10,11 +9,12 @@ use tokio::time::timeout;
 use tokio_rustls::{TlsConnector, TlsStream};
 
 use crate::fault::{Failure, Fault};
+use crate::host_port::HostPort;
 use crate::wire::Wire;
 
-/// An address, and what to expect of it.
+/// The place of an upstream, and what to expect of it.
 pub(crate) struct Upstream {
-    pub(crate) address: SocketAddr,
+    pub(crate) address: HostPort,
     pub(crate) tls: Option<(TlsConnector, ServerName<'static>)>,
     pub(crate) connect_timeout: Duration,
 }
@@ -24,7 +24,7 @@ impl Upstream {
     pub(crate) async fn connect(&self) -> Result<Wire, Failure> {
         let late =
             |what| Failure::new(Fault::ConnectTimeout, format!("{what} took longer than {:?}", self.connect_timeout));
-        let stream = timeout(self.connect_timeout, TcpStream::connect(self.address))
+        let stream = timeout(self.connect_timeout, TcpStream::connect((&*self.address.host, self.address.port)))
             .await
             .map_err(|_| late("connecting"))?
             .map_err(unreachable)?;

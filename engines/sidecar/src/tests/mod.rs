@@ -109,6 +109,14 @@ async fn upstream_connections_are_kept() {
 }
 
 #[tokio::test]
+async fn an_upstream_can_have_a_name() {
+    let mut config = config(vec![hop("in", server(echo).await)]);
+    config.hops[0].upstream.host = "localhost".to_owned();
+    let sidecar = RunningSidecar::start(&config);
+    assert_eq!(Client::connect(sidecar.addresses[0]).await.get("/").await.body(), "GET / [host=h] ");
+}
+
+#[tokio::test]
 async fn an_upstream_that_is_down_slow_or_odd_is_distinguished() {
     let silent = raw(|stream| async move {
         let _open = stream;
