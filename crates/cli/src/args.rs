@@ -8,7 +8,7 @@ use narrows_model::printable;
 use narrows_telemetry::secrets::{REDACTED, redact_text, redact_url};
 
 use crate::commands::{
-    attach, baseline, capacity, check, compare, completions, diagnose, diff, docs, export, import, init, load, man,
+    attach, baseline, capacity, check, compare, completions, diagnose, diff, docs, export, import, init, kubernetes, load, man,
     predict, query, report, run, sensitivity,
 };
 
@@ -79,6 +79,8 @@ pub(crate) enum Command {
     /// List, show, end and delete orchestrations that the durable engine keeps
     #[cfg(feature = "reference-systems")]
     Orchestrations(crate::commands::orchestrations::Arguments),
+    /// Print an experiment's services as manifests for a Kubernetes cluster
+    Kubernetes(kubernetes::Arguments),
     /// Write a first experiment file
     Init(init::Arguments),
     /// Report every error in an experiment file, with line and column

@@ -40,6 +40,7 @@ fn main() -> std::process::ExitCode {
         Command::Export(arguments) => commands::export::execute(&arguments),
         #[cfg(feature = "reference-systems")]
         Command::Orchestrations(arguments) => commands::orchestrations::execute(&arguments),
+        Command::Kubernetes(arguments) => commands::kubernetes::execute(&arguments),
         Command::Init(arguments) => commands::init::execute(&arguments),
         Command::Check(arguments) => commands::check::execute(&arguments),
         Command::Docs(arguments) => commands::docs::execute(&arguments),

@@ -22,6 +22,7 @@ pub mod experiment;
 mod fallback_rates;
 pub mod guard;
 mod judgement;
+pub mod kubernetes;
 pub mod kept_predictions;
 mod leftovers;
 pub mod outlook;

@@ -18,7 +18,7 @@ macro_rules! page {
 }
 
 /// Every page in `docs/reference`; a test compares the two.
-static PAGES: [Page; 28] = [
+static PAGES: [Page; 29] = [
     page!("baseline"),
     page!("capacity"),
     page!("commands"),
@@ -35,6 +35,7 @@ static PAGES: [Page; 28] = [
     page!("findings"),
     page!("installation"),
     page!("instrumentation"),
+    page!("kubernetes"),
     page!("limit"),
     page!("operational-laws"),
     page!("orchestrations"),

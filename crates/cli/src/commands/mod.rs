@@ -18,6 +18,7 @@ pub(crate) mod export;
 pub(crate) mod guard;
 pub(crate) mod import;
 pub(crate) mod init;
+pub(crate) mod kubernetes;
 pub(crate) mod load;
 pub(crate) mod man;
 #[cfg(feature = "reference-systems")]

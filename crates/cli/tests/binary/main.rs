@@ -40,6 +40,7 @@ mod haproxy;
 mod hello_cities;
 mod hostile_run_file;
 mod import_metrics;
+mod kubernetes;
 mod labels;
 #[cfg(feature = "reference-systems")]
 mod listeners;

@@ -6,6 +6,7 @@ use std::path::PathBuf;
 
 use crate::Error;
 use crate::components::account::Account;
+use crate::components::container::{Container, Endpoint};
 use crate::components::entry::Entry;
 use crate::components::gauges::Gauges;
 use crate::components::place::Place;
@@ -47,6 +48,11 @@ pub(crate) trait Component: Any + fmt::Debug + Send + Sync {
     /// Does what can only be done once it is ready, before the next replica is started.
     fn once_ready(&self, _: &Place<'_>, _: &mut Workshop<'_>) -> Result<(), Error> {
         Ok(())
+    }
+
+    /// Its server as a container of a cluster; an error says why it cannot be one.
+    fn container(&self, _: Endpoint<'_>) -> Result<Container, String> {
+        Err("such a server is described for processes only".to_owned())
     }
 
     /// Its gauges, read once a second under load.

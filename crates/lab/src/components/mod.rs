@@ -15,6 +15,7 @@ use crate::experiment::{Language, ServerKind, ServerUrl};
 
 pub(crate) mod account;
 mod component;
+pub(crate) mod container;
 pub(crate) mod entry;
 pub(crate) mod gauges;
 pub(crate) mod output;

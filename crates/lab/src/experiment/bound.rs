@@ -254,6 +254,8 @@ pub struct BoundService {
     pub stop_timeout: Duration,
     /// Fate if it ends by itself under load.
     pub restart: Restart,
+    /// The container image that has the program, for a cluster that starts it.
+    pub image: Option<String>,
     /// The proxy beside it.
     pub sidecar: Option<BoundSidecar>,
     /// Ports of sidecars, its own and its callers', at which it is reached through them.

@@ -327,8 +327,20 @@ impl Experiment {
                 report.add(root.place(), "system.services".to_owned(), problem);
             }
         }
+        if !report.is_empty() {
+            return Err(report.into_errors());
+        }
+        self.bind_some(variant, bindings)
+    }
+
+    /// As [`Self::bind`], where only some replicas were handed ports. Services are told of these alone.
+    ///
+    /// # Errors
+    /// With all errors, as [`Self::bind`].
+    pub(crate) fn bind_some(&self, variant: &Variant, bindings: &Bindings) -> Result<BoundTrial, Vec<FileError>> {
+        let mut report = Report::new(&self.file);
         let mut files = DataFiles::new(&self.dir);
-        match assemble(root, self.language, variant, bindings, &mut files, &mut report) {
+        match assemble(At::root(&self.root), self.language, variant, bindings, &mut files, &mut report) {
             Some(trial) if report.is_empty() => Ok(trial),
             _ => Err(report.into_errors()),
         }

@@ -10,6 +10,7 @@ use std::path::Path;
 use rustix::process::Signal;
 
 use crate::Error;
+use crate::components::container::{Container, Endpoint};
 use crate::components::gauges::{Gauges, TIMEOUT};
 use crate::components::mariadb::{self, Asker, data, status};
 use crate::components::workshop::Workshop;
@@ -98,6 +99,11 @@ impl Component for Galera {
 
     fn once_ready(&self, place: &Place<'_>, workshop: &mut Workshop<'_>) -> Result<(), Error> {
         if place.service.replica == 0 { self.node.fill(place, workshop) } else { Ok(()) }
+    }
+
+    /// A cluster of one, which is a plain server; the replicas of more would have to find each other.
+    fn container(&self, endpoint: Endpoint<'_>) -> Result<Container, String> {
+        self.node.container(endpoint)
     }
 
     fn gauges(&self, place: &Place<'_>) -> Option<Box<dyn Gauges>> {

@@ -16,6 +16,7 @@ use rustix::process::Signal;
 
 use crate::Error;
 use crate::components::account::Account;
+use crate::components::container::{Container, Endpoint};
 use crate::components::gauges::Gauges;
 use crate::components::process::Spec;
 use crate::components::workshop::{CommandFailure, Workshop};
@@ -72,6 +73,26 @@ impl Component for Mariadb {
 
     fn once_ready(&self, place: &Place<'_>, workshop: &mut Workshop<'_>) -> Result<(), Error> {
         self.fill(place, workshop)
+    }
+
+    fn container(&self, endpoint: Endpoint<'_>) -> Result<Container, String> {
+        let Endpoint { address, port } = endpoint;
+        let ours = [("bind-address", address.to_owned()), ("port", port.to_string()), ("skip-name-resolve", "1".to_owned())];
+        let ours = ours.into_iter().map(|(name, value)| (name.to_owned(), value));
+        let args = ours.chain(self.settings.iter().cloned()).map(|(name, value)| format!("--{name}={value}"));
+        let asked = ["mariadb-admin", "--silent", "ping", "-h", "127.0.0.1", "-P", &port.to_string()].map(str::to_owned);
+        Ok(Container {
+            image: "docker.io/library/mariadb:11.8",
+            port: 3306,
+            args: args.collect(),
+            env: vec![("MARIADB_DATABASE", self.database.clone())],
+            password: "MARIADB_ROOT_PASSWORD",
+            url: "mysql://root",
+            folders: &["/var/lib/mysql", "/run/mysqld"],
+            user: 999,
+            sql: self.sql.clone(),
+            ready: asked.to_vec(),
+        })
     }
 
     fn gauges(&self, place: &Place<'_>) -> Option<Box<dyn Gauges>> {

@@ -18,6 +18,7 @@ use rustix::process::Signal;
 
 use crate::Error;
 use crate::components::account::Account;
+use crate::components::container::{Container, Endpoint};
 use crate::components::gauges::Gauges;
 use crate::components::workshop::Workshop;
 use crate::components::{Component, Entry, Launch, Place, sql};
@@ -96,6 +97,26 @@ impl Component for Postgres {
             psql.command(workshop, &self.database, &format!("CREATE EXTENSION IF NOT EXISTS {STATEMENTS}"))?;
         }
         self.sql.iter().try_for_each(|file| psql.file(workshop, &self.database, file))
+    }
+
+    fn container(&self, endpoint: Endpoint<'_>) -> Result<Container, String> {
+        let Endpoint { address, port } = endpoint;
+        let ours = [("listen_addresses", address.to_owned()), ("port", port.to_string())];
+        let ours = ours.into_iter().map(|(name, value)| (name.to_owned(), value));
+        let all = ours.chain(self.settings.iter().cloned());
+        let asked = ["pg_isready", "-q", "-U", OWNER, "-h", "127.0.0.1", "-p", &port.to_string()].map(str::to_owned);
+        Ok(Container {
+            image: "docker.io/library/postgres:17",
+            port: 5432,
+            args: all.flat_map(|(name, value)| ["-c".to_owned(), format!("{name}={value}")]).collect(),
+            env: vec![("POSTGRES_DB", self.database.clone()), ("PGDATA", "/var/lib/postgresql/data/files".to_owned())],
+            password: "POSTGRES_PASSWORD",
+            url: "postgres://postgres",
+            folders: &["/var/lib/postgresql/data", "/var/run/postgresql"],
+            user: 999,
+            sql: self.sql.clone(),
+            ready: asked.to_vec(),
+        })
     }
 
     fn gauges(&self, place: &Place<'_>) -> Option<Box<dyn Gauges>> {

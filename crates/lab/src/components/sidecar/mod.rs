@@ -136,9 +136,31 @@ pub(crate) fn companion(service: &BoundService, trial_folder: &Path) -> Result<O
         stop_signal: Signal::TERM,
         stop_timeout: STOP_TIMEOUT,
         restart: Restart::Never,
+        image: None,
         sidecar: None,
         stand_in_ports: Vec::new(),
     }))
+}
+
+/// The configuration of Narrows' own proxy beside a service, with the files of a Kubernetes Secret in a folder for certificates.
+pub(crate) fn hop_list(
+    service: &BoundService,
+    sidecar: &BoundSidecar,
+    certificates: Option<&Path>,
+    access_log: Option<&Path>,
+) -> serde_json::Value {
+    let files = |folder: &Path| Files {
+        ca: folder.join("ca.crt"),
+        certificate: folder.join("tls.crt"),
+        key: folder.join("tls.key"),
+    };
+    narrows::configuration(&Plan {
+        service: sidecar_name(&service.name),
+        hops: hops::of(service, sidecar),
+        tls: certificates.map(files),
+        access_log: access_log.map(Path::to_owned),
+        folder: PathBuf::new(),
+    })
 }
 
 /// Looks after the access log of a replica's sidecar, where the proxy itself does not keep it within bounds.

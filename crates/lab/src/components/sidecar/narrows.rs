@@ -20,10 +20,13 @@ pub(super) fn command(program: String, config: String) -> Vec<String> {
 }
 
 pub(super) fn render(plan: &Plan) -> String {
+    format!("{:#}\n", configuration(plan))
+}
+
+pub(super) fn configuration(plan: &Plan) -> Value {
     let tls = plan.tls.as_ref().map(|tls| json!({"ca": tls.ca, "certificate": tls.certificate, "key": tls.key}));
     let hops: Vec<Value> = plan.hops.iter().map(hop).collect();
-    let config = json!({"service": plan.service, "tls": tls, "access_log": plan.access_log, "hops": hops});
-    format!("{config:#}\n")
+    json!({"service": plan.service, "tls": tls, "access_log": plan.access_log, "hops": hops})
 }
 
 fn hop(hop: &Hop) -> Value {

@@ -156,6 +156,12 @@ const RESTART: Key<Restart> = Key::default(
     "Whether a replica that ends by itself under load is started again, at most five times in a trial, or ends the run.",
 );
 
+const IMAGE: Key<String> = Key::optional(
+    "image",
+    parameter(&kind::TEXT),
+    "The container image that has the program, for `narrows kubernetes manifests`.",
+);
+
 /// `tcp`, or `METHOD /path`.
 pub(crate) static PROBE_TEXT: Simple<Ready> = Simple {
     expected: "`tcp` or a request such as `GET /health`",
@@ -205,8 +211,18 @@ const STARTED_KEYS: &[&str] = &[
 ];
 
 /// Keys of all services, which stand behind them.
-const COMMON_FIELDS: [Field; 9] =
-    [CWD.field, ENV, READY, REPLICAS.field, PORT.field, CPUS.field, MEMORY_CAP.field, STOP, RESTART.field];
+const COMMON_FIELDS: [Field; 10] = [
+    CWD.field,
+    ENV,
+    READY,
+    REPLICAS.field,
+    PORT.field,
+    CPUS.field,
+    MEMORY_CAP.field,
+    STOP,
+    RESTART.field,
+    IMAGE.field,
+];
 
 /// The grammar of one service: a program, one of these components or an address, perhaps with one of these proxies beside
 /// it.
@@ -359,6 +375,7 @@ fn build_one(
         stop_signal: stop.read(&STOP_SIGNAL)?,
         stop_timeout: stop.read(&STOP_TIMEOUT)?,
         restart: at.read(&RESTART)?,
+        image: at.read(&IMAGE),
         sidecar: network.sidecar(replica, at),
         stand_in_ports: network.stand_in_ports(replica),
         cwd,

@@ -155,6 +155,7 @@ fn services_are_bound() {
         stop_signal: "Signal::INT",
         stop_timeout: 10s,
         restart: Never,
+        image: None,
         sidecar: None,
         stand_in_ports: [],
     }
