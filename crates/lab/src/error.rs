@@ -206,6 +206,14 @@ pub enum Error {
     /// The environment variable with the token of services holds no token.
     #[error("invalid NARROWS_TOKEN: {0}")]
     ServiceToken(narrows_telemetry::otlp::NotAToken),
+    /// The cluster in which the system runs cannot be used.
+    #[error("{what}")]
+    Cluster {
+        /// Failed step, and why.
+        what: String,
+        /// Possible remedy.
+        hint: Option<String>,
+    },
     /// A fixed port is in use.
     #[error("{service}: port {port} on 127.0.0.1 is taken by another process")]
     PortTaken {
@@ -307,6 +315,7 @@ impl Error {
                 "it asks for another token: correct its `token` or the variable {}",
                 crate::experiment::SERVICE_TOKEN_VARIABLE
             )),
+            Error::Cluster { hint, .. } => hint.clone(),
             Error::NotReachable { .. } => Some(
                 "Narrows does not start a service with `address`: start it there, let this machine through its firewall, or correct \
                  `address` and `ready`"

@@ -9,6 +9,7 @@ pub mod attach;
 pub mod capacity;
 mod cgroup;
 pub mod change;
+mod cluster;
 pub mod comparison;
 mod comparison_plan;
 mod components;

@@ -3,10 +3,12 @@
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use narrows_testing::skip;
 
-use crate::common::Bench;
+use crate::common::{Bench, caveats, text};
+use crate::server::{Server, response};
 
 /// Writes the manifests anew instead of comparing them.
 const WRITE: &str = "NARROWS_WRITE";
@@ -87,4 +89,75 @@ fn an_experiment_without_images_is_refused_by_service() {
     );
     assert!(refused(&["--only", "shp"]).contains("no service `shp`\nhint: did you mean `shop`?"));
     assert!(refused(&["missing.yaml"]).starts_with("error: "));
+}
+
+/// An experiment on the pods of a cluster, of which one is the load's target.
+fn in_a_cluster(api: &str, target: &str) -> Bench {
+    Bench::new(&format!(
+        "experiment: shop\n\
+         system:\n  kubernetes: {{ namespace: shop, selector: app=web, server: \"{api}\", timeout: 30s }}\n  \
+         services: {{ web: {{ address: \"{target}\" }} }}\n\
+         load:\n  target: web\n  warmup: 0s\n  \
+         scenarios: {{ main: {{ model: constant-vus, vus: 1, duration: 2s, think_time: 100ms, request: GET / }} }}\n"
+    ))
+}
+
+/// A list of one pod, which is ready from the second time on, and has restarted by the third.
+fn pods(times: u64) -> String {
+    let (ready, restarts) = (if times > 0 { "True" } else { "False" }, u64::from(times > 1));
+    let pod = serde_json::json!({
+        "metadata": {
+            "name": "web-6f4-x",
+            "uid": "1",
+            "labels": { "pod-template-hash": "6f4" },
+            "ownerReferences": [{ "name": "web-6f4" }],
+        },
+        "spec": { "nodeName": "node-1" },
+        "status": {
+            "conditions": [{ "type": "Ready", "status": ready }],
+            "containerStatuses": [{ "name": "main", "restartCount": restarts, "state": { "running": {} } }],
+        },
+    });
+    response("200 OK", "Content-Type: application/json\r\n", &serde_json::json!({ "items": [pod] }).to_string())
+}
+
+#[test]
+fn pods_are_waited_for_measured_and_watched() {
+    let (lists, seconds) = (AtomicU64::new(0), AtomicU64::new(0));
+    let cluster = Server::plain(move |request| {
+        let path = request.path();
+        if path == "/api/v1/namespaces/shop/pods?labelSelector=app%3Dweb" {
+            return pods(lists.fetch_add(1, Ordering::Relaxed));
+        }
+        let used = seconds.fetch_add(1, Ordering::Relaxed);
+        match path.strip_prefix("/api/v1/nodes/node-1/proxy/metrics/") {
+            Some("resource") => {
+                let page = format!("pod_cpu_usage_seconds_total{{namespace=\"shop\",pod=\"web-6f4-x\"}} {used}\n");
+                response("200 OK", "Content-Type: text/plain\r\n", &page)
+            }
+            Some("cadvisor") => response("200 OK", "Content-Type: text/plain\r\n", "machine_cpu_cores 2\n"),
+            _ => response("200 OK", "", "hello"),
+        }
+    });
+    let bench = in_a_cluster(&cluster.url(""), &cluster.address.to_string());
+    let run = bench.run(&["run", "--out", "run.narrows"]);
+    assert!(run.status.success(), "{}", text(&run.stderr));
+    let said = caveats(&bench.path("run.narrows"));
+    let is_said = |part: &str| said.iter().any(|caveat| caveat.contains(part));
+    assert!(is_said("Pods changed under load") && is_said("web-6f4-x was started again"), "{said:?}");
+    assert_eq!(said.iter().filter(|caveat| caveat.starts_with("Narrows did not start web")).count(), 1, "{said:?}");
+    let asked = cluster.asked();
+    for page in ["resource", "cadvisor"] {
+        assert!(asked.iter().any(|request| request.path().ends_with(page)), "{page}");
+    }
+}
+
+#[test]
+fn a_cluster_that_cannot_be_used_ends_the_run_before_its_load() {
+    let nobody = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+    let run = in_a_cluster(&format!("http://{nobody}"), "127.0.0.1:1").run(&["run", "--out", "run.narrows"]);
+    assert_eq!(run.status.code(), Some(2));
+    let said = text(&run.stderr);
+    assert!(said.contains(&format!("cannot list pods: no API server at http://{nobody}")), "{said}");
+    assert!(said.contains("hint: start `kubectl proxy`"), "{said}");
 }

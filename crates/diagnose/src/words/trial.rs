@@ -42,6 +42,10 @@ pub fn trial_caveat(caveat: &C) -> String {
              reports them.",
             units::names(places, SERVICES_NAMED_MAX)
         ),
+        C::PodsChanged { changes } => format!(
+            "Pods changed under load, so the figures are of different sets of them: {}.",
+            units::names(changes, SERVICES_NAMED_MAX)
+        ),
         C::WithoutCaps { service, reason } => format!("{service} runs without its CPU and memory caps: {reason}."),
         C::KilledAtStop { replica, signal, after_ns, reason } => {
             let reason = reason.as_ref().map_or(String::new(), |reason| format!(": {reason}"));

@@ -12,6 +12,7 @@ use rustix::process::Signal;
 
 use super::declaration::{Protocol, Settings};
 use super::observe::ServerUrl;
+use super::system::cluster::BoundCluster;
 use super::system::service::SERVICE_TOKEN_VARIABLE;
 
 /// A replica that needs ports.
@@ -127,6 +128,8 @@ pub struct BoundTrial {
     pub load: BoundLoad,
     /// Faults of replicas meanwhile, earliest first.
     pub faults: Vec<Fault>,
+    /// The cluster in which the system runs, if it does.
+    pub cluster: Option<BoundCluster>,
     /// Servers to ask about themselves that Narrows does not start, by name.
     pub observed: BTreeMap<String, ServerUrl>,
 }

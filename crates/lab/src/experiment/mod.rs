@@ -52,6 +52,7 @@ pub use objective::{Abort, Metric, Objective, Op};
 pub(crate) use observe::ServerKind;
 pub use observe::ServerUrl;
 pub(crate) use prices::costs;
+pub use system::cluster::{BoundCluster, BoundDeployment};
 pub use recorded::RecordedExperiment;
 pub use secrets::redacted;
 pub(crate) use system::service::SERVICE_TOKEN_VARIABLE;
@@ -72,7 +73,7 @@ use load::{command, target};
 use placeholders::names::{self, Names, Values};
 use secrets::Secrets;
 use system::network::{self, Network};
-use system::{faults, needs, service};
+use system::{cluster, faults, needs, service};
 use variants::fallback;
 
 /// Larger experiment files are refused, in bytes.
@@ -292,7 +293,8 @@ fn assemble(
     let faults = faults::build(root, &variant.name, &values, &network, load.as_ref(), report);
     let observed = observe::build(root, &values, report);
     let compose = system::compose::build(root, &values, files.dir, report);
-    Some(BoundTrial { compose, services, load: load?, faults, observed })
+    let cluster = cluster::build(root, &values, report);
+    Some(BoundTrial { compose, services, load: load?, faults, cluster, observed })
 }
 
 impl Experiment {

@@ -32,12 +32,13 @@ use narrows_telemetry::scrape::Scraper;
 use crate::Error;
 use crate::adoption::AdoptedChildren;
 use crate::attach::missing_pages;
+use crate::cluster::Cluster;
 use crate::components::gauges::Poller;
 use crate::components::sidecar;
 use crate::containers::Project;
 use crate::experiment::{
-    Bindings, BoundCommand, BoundLoad, BoundTrial, Experiment, Fault, Host, HostPort, Replica, ReplicaPorts, Start,
-    Variant,
+    Bindings, BoundCluster, BoundCommand, BoundLoad, BoundTrial, Experiment, Fault, Host, HostPort, Replica, ReplicaPorts,
+    Start, Variant,
 };
 use crate::guard::{Guard, kill_marked};
 use crate::leftovers::PREFIX;
@@ -216,7 +217,7 @@ impl Bench<'_> {
         work: &mut dyn Work,
         progress: &mut dyn Progress,
     ) -> Result<(), Error> {
-        let BoundTrial { compose, services, mut load, faults, observed } = self.bind(variant, folder)?;
+        let BoundTrial { compose, services, mut load, faults, cluster, observed } = self.bind(variant, folder)?;
         let target = services.iter().find(|service| self.experiment.load.target.as_ref() == Some(&service.name));
         if let (BoundLoad::Plan(plan), Some(target)) = (&mut load, target)
             && let Some(token) = target.start.token().map_err(Error::ServiceToken)?
@@ -229,6 +230,7 @@ impl Bench<'_> {
         if let Some(compose) = compose {
             self.start_containers(&compose, trial.id, folder, progress)?;
         }
+        let cluster = cluster.map(|bound| self.attach_cluster(bound)).transpose()?;
         let elsewhere = elsewhere(&services);
         for service in services {
             if matches!(service.start, Start::Elsewhere { .. }) {
@@ -255,17 +257,32 @@ impl Bench<'_> {
         for caveat in elsewhere.into_iter().filter(|caveat| !is_contained(caveat)) {
             progress.note(trial, caveat);
         }
+        for caveat in cluster.iter().flat_map(Cluster::workloads) {
+            // A service with `address` may be one of them.
+            if !trial.caveats.iter().any(|known| known.is_alike(&caveat)) {
+                progress.note(trial, caveat);
+            }
+        }
         let pollers = self.start_pollers(running, &observed, folder)?;
-        let scraper = self.start_scraper()?;
+        let scraper = self.start_scraper(cluster.as_ref())?;
         let result = self.put_under_load(load, trial, running, work, progress);
         trial.caveats.extend(pollers.into_iter().filter_map(Poller::finish));
         trial.caveats.extend(scraper.map(Scraper::stop).unwrap_or_default().iter().flat_map(missing_pages));
+        if let (Ok(()), Some(cluster)) = (&result, &cluster) {
+            trial.caveats.extend(cluster.changes()?);
+        }
         result
     }
 
+    /// Brings the system in a cluster into the state of a variant.
+    fn attach_cluster(&self, bound: BoundCluster) -> Result<Cluster, Error> {
+        Cluster::attach(bound, &mut || signalled(self.stop))
+    }
+
     /// Begins to read the experiment's pages of metrics, if it has any.
-    fn start_scraper(&self) -> Result<Option<Scraper>, Error> {
-        let pages = self.experiment.telemetry.pages.clone();
+    fn start_scraper(&self, cluster: Option<&Cluster>) -> Result<Option<Scraper>, Error> {
+        let mut pages = self.experiment.telemetry.pages.clone();
+        pages.extend(cluster.map(Cluster::pages).unwrap_or_default());
         let start = || Scraper::start(pages.clone(), SCRAPE_INTERVAL, Arc::clone(&self.store));
         Ok((!pages.is_empty()).then(start).transpose()?)
     }

@@ -50,6 +50,11 @@ pub enum TrialCaveat {
         /// Where its replicas are, `HOST:PORT` each.
         places: Vec<String>,
     },
+    /// Pods of a cluster changed while the load ran.
+    PodsChanged {
+        /// Each change in words, such as `shop-1 was started again`.
+        changes: Vec<String>,
+    },
     /// A replica did not end when it was asked to.
     KilledAtStop {
         /// The replica.

@@ -8,6 +8,7 @@ use crate::experiment::document::tree::{Form, Node};
 use crate::experiment::error::Problem;
 use crate::experiment::grammar::shape::Scope;
 use crate::experiment::language::Language;
+use crate::experiment::system::cluster::KUBERNETES;
 use crate::experiment::system::network::Network;
 
 pub(crate) const PARAMETERS_KEY: &str = "parameters";
@@ -53,7 +54,11 @@ impl<'a> Names<'a> {
     /// Reads the names off a document that has not been checked yet.
     pub(crate) fn of(root: &'a Node, language: Language) -> Self {
         let services = match root.get(SYSTEM) {
-            Some(system) => system.get(SERVICES).and_then(keys),
+            // A system in a cluster need not have services.
+            Some(system) => match (system.get(SERVICES), system.get(KUBERNETES.name())) {
+                (None, Some(_)) => Some(Vec::new()),
+                (services, _) => services.and_then(keys),
+            },
             None => absent(root, language),
         };
         Self { parameters: root.get(PARAMETERS_KEY).map_or_else(|| absent(root, language), keys), services }

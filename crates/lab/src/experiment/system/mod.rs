@@ -1,5 +1,6 @@
 //! The system of an experiment: its services, who reaches whom at which port, and faults of replicas.
 
+pub(crate) mod cluster;
 pub(crate) mod compose;
 pub(crate) mod faults;
 pub(crate) mod missing_programs;

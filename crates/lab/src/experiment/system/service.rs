@@ -8,6 +8,7 @@ use narrows_telemetry::otlp::Token;
 use rustix::process::Signal;
 use serde_json::json;
 
+use super::cluster::KUBERNETES;
 use super::compose;
 use super::network::Network;
 use super::sidecar;
@@ -258,7 +259,7 @@ pub(crate) fn system(service: &'static Shape) -> Field {
     );
     optional(
         SYSTEM,
-        Shape::Map(Map::new(kept([compose::COMPOSE, services]))),
+        Shape::Map(Map::new(kept([compose::COMPOSE, KUBERNETES, services]))),
         "What Narrows starts, or finds at an address. Without it, the load goes to a system that already runs.",
     )
 }
