@@ -8,8 +8,8 @@ use narrows_model::printable;
 use narrows_telemetry::secrets::{REDACTED, redact_text, redact_url};
 
 use crate::commands::{
-    attach, baseline, capacity, check, compare, completions, diagnose, diff, docs, export, import, init, kubernetes, load, man,
-    predict, query, report, run, sensitivity,
+    attach, baseline, capacity, check, compare, completions, diagnose, diff, docs, export, import, init, kubernetes,
+    load, man, predict, query, report, run, sensitivity,
 };
 
 /// Puts a distributed service under load, watches every hop, and names the place that holds it back.

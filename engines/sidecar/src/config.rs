@@ -324,7 +324,10 @@ mod tests {
                 GOOD.replace("127.0.0.1:4001", "0.0.0.0:4001"),
                 "hop \"in\": cannot listen on 0.0.0.0:4001 without protection: other machines can reach it",
             ),
-            (GOOD.replace("127.0.0.1:4002", "127.0.0.1:0"), "expected HOST:PORT such as 127.0.0.1:8080, found \"127.0.0.1:0\""),
+            (
+                GOOD.replace("127.0.0.1:4002", "127.0.0.1:0"),
+                "expected HOST:PORT such as 127.0.0.1:8080, found \"127.0.0.1:0\"",
+            ),
             (
                 GOOD.replace("\"accept_tls\": false", "\"accept_tls\": true"),
                 "it uses TLS, but the configuration has no `tls`",

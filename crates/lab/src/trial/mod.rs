@@ -37,8 +37,8 @@ use crate::components::gauges::Poller;
 use crate::components::sidecar;
 use crate::containers::Project;
 use crate::experiment::{
-    Bindings, BoundCluster, BoundCommand, BoundLoad, BoundTrial, Experiment, Fault, Host, HostPort, Replica, ReplicaPorts,
-    Start, Variant,
+    Bindings, BoundCluster, BoundCommand, BoundLoad, BoundTrial, Experiment, Fault, Host, HostPort, Replica,
+    ReplicaPorts, Start, Variant,
 };
 use crate::guard::{Guard, kill_marked};
 use crate::leftovers::PREFIX;

@@ -77,10 +77,12 @@ impl Component for Mariadb {
 
     fn container(&self, endpoint: Endpoint<'_>) -> Result<Container, String> {
         let Endpoint { address, port } = endpoint;
-        let ours = [("bind-address", address.to_owned()), ("port", port.to_string()), ("skip-name-resolve", "1".to_owned())];
+        let ours =
+            [("bind-address", address.to_owned()), ("port", port.to_string()), ("skip-name-resolve", "1".to_owned())];
         let ours = ours.into_iter().map(|(name, value)| (name.to_owned(), value));
         let args = ours.chain(self.settings.iter().cloned()).map(|(name, value)| format!("--{name}={value}"));
-        let asked = ["mariadb-admin", "--silent", "ping", "-h", "127.0.0.1", "-P", &port.to_string()].map(str::to_owned);
+        let asked =
+            ["mariadb-admin", "--silent", "ping", "-h", "127.0.0.1", "-P", &port.to_string()].map(str::to_owned);
         Ok(Container {
             image: "docker.io/library/mariadb:11.8",
             port: 3306,

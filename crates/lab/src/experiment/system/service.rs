@@ -212,18 +212,8 @@ const STARTED_KEYS: &[&str] = &[
 ];
 
 /// Keys of all services, which stand behind them.
-const COMMON_FIELDS: [Field; 10] = [
-    CWD.field,
-    ENV,
-    READY,
-    REPLICAS.field,
-    PORT.field,
-    CPUS.field,
-    MEMORY_CAP.field,
-    STOP,
-    RESTART.field,
-    IMAGE.field,
-];
+const COMMON_FIELDS: [Field; 10] =
+    [CWD.field, ENV, READY, REPLICAS.field, PORT.field, CPUS.field, MEMORY_CAP.field, STOP, RESTART.field, IMAGE.field];
 
 /// The grammar of one service: a program, one of these components or an address, perhaps with one of these proxies beside
 /// it.
