@@ -35,7 +35,8 @@ pub(crate) struct MadeChange {
     pub(crate) because: Option<FindingKind>,
 }
 
-/// The changes that a later trial made; empty when none is recognised.
+/// The changes that a later trial made; empty when none is recognised, and when it also took something away, of which no change
+/// says what it costs.
 ///
 /// # Errors
 /// When the later trial does not show enough to be read.
@@ -44,6 +45,9 @@ pub(crate) fn made_changes(scene: &Scene<'_>, after: &DiagnosedTrial<'_>) -> Res
     let sample = Sample::new(after.trial, &system.levels);
     let changed = Scene { diagnosed: after, system: &system, sample: &sample };
     let (old, new) = (ReadTrial::new(scene), ReadTrial::new(&changed));
+    if old.services.have_shrunk(&new.services) {
+        return Ok(Vec::new());
+    }
     let mut all: Vec<MadeChange> = Vec::new();
     for suggestion in suggest::all(scene.diagnosed) {
         let Ok(change) = &suggestion.change else { continue };
@@ -204,6 +208,16 @@ impl Services {
         }
         services
     }
+
+    /// Whether some service of a later trial has fewer replicas, or less CPU for each.
+    fn have_shrunk(&self, later: &Self) -> bool {
+        is_smaller(&self.replicas, &later.replicas) || is_smaller(&self.cores, &later.cores)
+    }
+}
+
+/// Whether a size is notably smaller than it was.
+fn is_smaller<N: Copy + Into<f64>>(old: &BTreeMap<String, N>, new: &BTreeMap<String, N>) -> bool {
+    old.iter().any(|(name, old)| new.get(name).is_some_and(|new| (*old).into() >= GROWTH_MIN * (*new).into()))
 }
 
 /// A change for each size that grew, with its factor.
@@ -254,6 +268,8 @@ mod tests {
         assert_eq!(changes(&one, &one, &fan_out), Vec::<String>::new(), "nothing was changed");
         assert_eq!(changes(&one, &parallel, &[]), Vec::<String>::new(), "nothing suggests it");
         assert_eq!(changes(&one, &more_cpu, &fan_out), ["add-cpu=web,2"]);
+        let parallel_with_less = simulator::System { web_cores: one.web_cores / 2, ..parallel.clone() };
+        assert_eq!(changes(&one, &parallel_with_less, &fan_out), Vec::<String>::new(), "less CPU too");
         let busy = simulator::System { web_ms: 12.0, peer_calls: 0, ..one.clone() };
         let cheap = simulator::System { web_ms: 3.0, ..busy.clone() };
         let queue = [FindingKind::AcceptQueue];

@@ -7,7 +7,7 @@ use serde_json::json;
 use super::{FIGURES, name_of};
 use crate::experiment::document::at::At;
 use crate::experiment::error::{Problem, Report};
-use crate::experiment::grammar::key::{Key, literal, optional, required};
+use crate::experiment::grammar::key::{Key, Value, literal, optional, required};
 use crate::experiment::grammar::kind::{self, AS_TEXT, Simple, no_hint};
 use crate::experiment::grammar::shape::{Field, Map, Rule, Shape};
 use crate::experiment::grammar::values::{AMOUNT, MANY, TEXT};
@@ -59,9 +59,11 @@ const AT_LEAST: Key<f64> = Key::optional("at_least", AMOUNT, "Least value, or ra
 
 const AT_MOST: Key<f64> = Key::optional("at_most", AMOUNT, "Largest value, or ratio to the base.");
 
+const OTHER_VARIANT: Value<String> = literal(&kind::VARIANT_NAME);
+
 const LARGER_THAN_TO: Field = optional(
     "larger_than_to",
-    Shape::List { item: &literal(&kind::VARIANT_NAME).shape(), least: 1, most: MANY },
+    Shape::List { item: &OTHER_VARIANT.shape(), least: 1, most: MANY },
     "Variants: the step from `to` to the variant is larger than that from the variant to each of these.",
 );
 
@@ -79,7 +81,7 @@ static CONDITION: Shape = Shape::Map(Map {
     rules: &[
         Rule::ExactlyOne(&[BOTTLENECK.given(), FINDING.given(), FIGURE.given()]),
         Rule::OnlyBeside(&[TO.name(), AT_LEAST.name(), AT_MOST.name()], FIGURE.name()),
-        Rule::OnlyBeside(&[LARGER_THAN_TO.name], TO.name()),
+        Rule::Needs(LARGER_THAN_TO.key, TO.name()),
     ],
     others: None,
 });
