@@ -76,7 +76,7 @@ fn an_experiment_without_images_is_refused_by_service() {
          load:\n  target: shop\n  scenarios: { main: { model: constant-vus, vus: 1, duration: 1s, request: GET / } }\n",
     );
     let refused = |arguments: &[&str]| {
-        let output = bench.run(&[&["kubernetes", "manifests"], arguments].concat());
+        let output = bench.run(&[&["kubernetes", "manifests"][..], arguments].concat());
         assert_eq!((output.status.code(), output.stdout.len()), (Some(2), 0), "{arguments:?}");
         String::from_utf8(output.stderr).unwrap()
     };

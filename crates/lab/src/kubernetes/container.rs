@@ -103,7 +103,7 @@ fn cores(cores: f64) -> String {
     format!("{}m", ((cores * 1000.0).round() as u64).max(1))
 }
 
-/// What a container may do: nothing that a server needs is missing.
+/// Restrictions of a container, which leave it all that a server needs.
 pub(super) fn locked(is_read_only: bool) -> Value {
     let mut context = json!({ "allowPrivilegeEscalation": false, "capabilities": { "drop": ["ALL"] } });
     if is_read_only {

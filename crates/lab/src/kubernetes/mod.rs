@@ -103,7 +103,7 @@ pub enum ManifestError {
 }
 
 impl ManifestError {
-    /// What to do about it, if that is known.
+    /// Possible remedy, if one is known.
     pub fn hint(&self) -> Option<String> {
         match self {
             Self::UnknownService(_, nearest) => nearest.as_ref().map(|name| format!("did you mean `{name}`?")),
