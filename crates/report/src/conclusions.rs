@@ -141,7 +141,7 @@ impl Run<'_> {
     }
 }
 
-/// What was measured of a variant.
+/// Measured value of a variant.
 fn measured(row: &Beside, variant: &str) -> Option<f64> {
     let is_of_variant = |cell: &&BesideCell| cell.variant == variant;
     row.cells.iter().find(is_of_variant)?.measured.filter(|value| value.is_finite())

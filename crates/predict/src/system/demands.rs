@@ -186,10 +186,10 @@ impl Program {
     fn held_in_one_piece_s(&self, cap: f64, rate_top: f64, pause_s: Option<f64>) -> f64 {
         let each_s = self.each_s();
         let unused_share = match pause_s {
-            Some(pause_s) => pause_s / self.period_s(),
+            Some(pause_s) => pause_s / QUOTA_PERIOD_S,
             None => 1.0 - rate_top * each_s / cap,
         };
-        throttled_s(each_s, cap, self.period_s(), unused_share) - each_s
+        throttled_s(each_s, cap, unused_share) - each_s
     }
 
     fn period_s(&self) -> f64 {
@@ -227,13 +227,14 @@ pub(super) fn free_cores(limit: f64, fixed_cores: f64, used_cores: f64) -> f64 {
 
 /// Time in which a request gets this CPU under a quota, core-seconds, when it begins with this share of a period's quota. That
 /// passes at once, so that a request that needs no more is not slowed down; a longer one gains the rest of a period. One user
-/// who sends the next request at once leaves nothing of it.
-fn throttled_s(cpu_s: f64, cap: f64, period_s: f64, unused_share: f64) -> f64 {
-    let quota_s = cap * period_s;
+/// who sends the next request at once leaves nothing of it. It is that of the usual period with shorter ones too, of whose small quotas
+/// the kernel lets a thread use more than there is, to be paid for later.
+fn throttled_s(cpu_s: f64, cap: f64, unused_share: f64) -> f64 {
+    let quota_s = cap * QUOTA_PERIOD_S;
     if cap >= 1.0 || cpu_s <= quota_s {
         return cpu_s;
     }
-    cpu_s / cap - (period_s - quota_s) * quota_s / cpu_s * unused_share.clamp(0.0, 1.0)
+    cpu_s / cap - (QUOTA_PERIOD_S - quota_s) * quota_s / cpu_s * unused_share.clamp(0.0, 1.0)
 }
 
 /// Period of a service's quota, seconds: the kernel counts those in which it runs, so that a busy second has most; `None` if they were
@@ -332,11 +333,11 @@ mod tests {
 
     #[test]
     fn a_quota_slows_no_request_that_needs_less_than_a_period_has() {
-        assert_eq!(throttled_s(0.0016, 0.1, QUOTA_PERIOD_S, 0.1), 0.0016);
-        assert_eq!(throttled_s(0.2, 1.0, QUOTA_PERIOD_S, 1.0), 0.2);
-        assert!((throttled_s(0.05, 0.5, QUOTA_PERIOD_S, 1.0) - 0.05).abs() < 1e-12, "the quota of one period");
-        assert!((throttled_s(0.1, 0.5, QUOTA_PERIOD_S, 1.0) - 0.175).abs() < 1e-12, "between 150 ms and two periods");
-        assert!((throttled_s(0.1, 0.5, QUOTA_PERIOD_S, 0.0) - 0.2).abs() < 1e-12, "no quota is left when it begins");
+        assert_eq!(throttled_s(0.0016, 0.1, 0.1), 0.0016);
+        assert_eq!(throttled_s(0.2, 1.0, 1.0), 0.2);
+        assert!((throttled_s(0.05, 0.5, 1.0) - 0.05).abs() < 1e-12, "the quota of one period");
+        assert!((throttled_s(0.1, 0.5, 1.0) - 0.175).abs() < 1e-12, "between 150 ms and two periods");
+        assert!((throttled_s(0.1, 0.5, 0.0) - 0.2).abs() < 1e-12, "no quota is left when it begins");
     }
 
     #[test]

@@ -227,6 +227,8 @@ impl System {
     fn program_station(&self, program: &Program) -> Station {
         let pause_s = self.is_one_user().then_some(self.think_s);
         let station = program.station(self.processors, self.rate_top(), pause_s);
+        // Several levels tell how much passes at once, by how much times vary there.
+        let station = if self.levels.len() > 1 { Station { credit_s: 0.0, ..station } } else { station };
         let is_in_section = self.sections.iter().any(|section| section.computes && section.name == program.service);
         if is_in_section { Station { servers: None, demand_s: station.own_s, ..station } } else { station }
     }

@@ -12,7 +12,7 @@ fn errors_in_document_are_reported_with_their_place() {
     e.yaml:1:13: experiment: expected a name of lower-case letters, digits and hyphens, found "Small test"
     --- exp: small
     e.yaml:1:1: unknown key `exp`
-      hint: known: `experiment`, `parameters`, `system`, `load`, `faults`, `observe`, `objectives`, `variants`, `prices`, `published`, `thresholds`, `seed`
+      hint: known: `experiment`, `parameters`, `system`, `load`, `faults`, `observe`, `telemetry`, `objectives`, `variants`, `prices`, `published`, `thresholds`, `seed`
     e.yaml:1:1: `experiment` is missing
     "#);
 }
@@ -53,7 +53,7 @@ load:
 fn a_file_that_is_no_map_is_errors() {
     assert_snapshot!(errors("just text"), @r#"
     e.yaml:1:1: expected a map, found "just text"
-      hint: its keys are `experiment`, `parameters`, `system`, `load`, `faults`, `observe`, `objectives`, `variants`, `prices`, `published`, `thresholds`, `seed`
+      hint: its keys are `experiment`, `parameters`, `system`, `load`, `faults`, `observe`, `telemetry`, `objectives`, `variants`, `prices`, `published`, `thresholds`, `seed`
     "#);
     assert_snapshot!(errors("a: [1\n"), @"e.yaml:2:1: not YAML: while parsing a flow sequence, expected ',' or ']'");
 }
