@@ -39,7 +39,7 @@ struct Engine {
     probe: &'static [&'static str],
     /// This machine, as containers call it.
     host: &'static str,
-    /// The entry that gives it that name, where it has none by itself.
+    /// Entry of the hosts file that gives the host this name, if the container program gives it none.
     extra_host: Option<&'static str>,
 }
 

@@ -66,7 +66,7 @@ impl Client {
         Self { inner, timeout, authorization: None }
     }
 
-    /// The client that presents `token`, if there is one, with each call that has no `Authorization` of its own.
+    /// The client with a token, if there is one, which it sends with each call that has no `Authorization` header.
     #[must_use]
     pub fn with_token(self, token: Option<&Token>) -> Self {
         Self { authorization: token.map(Token::header), ..self }

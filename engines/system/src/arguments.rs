@@ -115,7 +115,7 @@ impl ListenArguments {
     /// [`ListenError`] if port or token cannot be read, or other machines can reach the address and nothing protects it.
     pub fn resolve(&self) -> Result<Listen, ListenError> {
         let port = number(self.port, std::env::var("PORT").ok())?;
-        // Who says that anyone may come asks for no token, whatever the environment has.
+        // `--insecure` asks for no token, even if the environment has one.
         let token = if self.address.insecure { None } else { self.token.token()? };
         Ok(self.address.listen(port, token.map_or(Guard::Nothing, Guard::Token))?)
     }

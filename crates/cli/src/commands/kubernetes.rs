@@ -70,7 +70,7 @@ fn named<'a>(experiment: &'a Experiment, name: &str) -> Result<&'a Variant, Fail
     })
 }
 
-/// Comments: the command that made the manifests, and what they need.
+/// Comments at the top: the command that made the manifests, and the Secrets that they need.
 fn head(arguments: &ManifestArguments, made: &Manifests) -> String {
     let mut command = format!("narrows kubernetes manifests {}", arguments.file.display());
     let mut option = |name: &str, value: &str| command.push_str(&format!(" --{name} {value}"));

@@ -1,4 +1,4 @@
-//! A component's server as a container of a cluster: a public image, and how it is told what the experiment says.
+//! A component's server as a container in a cluster: a public image, with the experiment's settings as arguments and files.
 
 use std::path::PathBuf;
 

@@ -1,6 +1,6 @@
 //! Compose files: which services have published ports, and a first experiment for their system.
 //!
-//! Services are told apart by their images: a database is asked about itself (`observe`), and the load goes to the first
+//! The image says what a service is: a database is asked about itself (`observe`), and the load goes to the first
 //! other one with a published port. What is guessed says so in a comment. Only names, images and ports are read.
 //!
 //! Source: the Compose Specification, "ports" and "Interpolation".

@@ -335,7 +335,7 @@ impl Experiment {
         self.bind_some(variant, bindings)
     }
 
-    /// As [`Self::bind`], where only some replicas were handed ports. Services are told of these alone.
+    /// As [`Self::bind`], where only some replicas have ports. Services get the addresses of these only.
     ///
     /// # Errors
     /// With all errors, as [`Self::bind`].

@@ -10,7 +10,7 @@ use crate::experiment::{BoundService, Ready, Start};
 /// Image of services that are part of Narrows.
 pub(super) const NARROWS_IMAGE: &str = "localhost/narrows:1";
 const NARROWS: &str = "narrows";
-/// Cores that are reserved for a replica without a limit of its own.
+/// Cores reserved for a replica that has no limit.
 const RESERVED_CORES: f64 = 0.05;
 /// Of a limit, this share is reserved: pods of a test share their node, and are not always busy together.
 const RESERVED_SHARE: f64 = 0.1;

@@ -3,7 +3,7 @@
 //! A variant is bound as for a trial, with the names of services for hosts and the same ports in every pod. What it
 //! starts then becomes objects: a Deployment and a Service for each service, or a StatefulSet where several replicas know
 //! their numbers; a component becomes the server's public image; a sidecar is a container beside the service. Balancing
-//! calls over replicas is the cluster's: a service is told one address of another, that of its Service.
+//! calls over replicas is the cluster's: a service gets one address of another, that of its Service.
 //!
 //! No password or key is written. Objects refer to Secrets, which [`Manifests::secrets`] lists.
 

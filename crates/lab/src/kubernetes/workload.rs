@@ -49,7 +49,7 @@ impl<'a> Workload<'a> {
         self.second.as_ref().map(texts)
     }
 
-    /// Whether it is told a folder to keep files in.
+    /// Whether its arguments name a folder for its files.
     pub(super) fn keeps_files(&self) -> bool {
         texts(self.service).iter().any(|text| text.contains(FOLDER))
     }

@@ -82,7 +82,7 @@ fn item_of_list(item: &Value, column: usize, text: &mut String) {
     }
 }
 
-/// Whether a text is written as it is, in lines of its own: several lines that YAML gives back unchanged.
+/// Whether a text is written as a YAML block: it has several lines, and YAML reads them back unchanged.
 fn is_block(text: &str) -> bool {
     let is_plain = |line: &str| !line.contains(|c: char| c.is_control() && c != '\t') && !line.ends_with(' ');
     text.trim_end_matches('\n').contains('\n')

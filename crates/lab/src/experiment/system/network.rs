@@ -142,7 +142,7 @@ impl<'a> Network<'a> {
         self.layout(of).own
     }
 
-    /// The hosts and ports at which a service's replicas are reached by a replica, or by whoever is none.
+    /// Hosts and ports of a service's replicas, as a replica of another service reaches them, or as the load does.
     fn places(&self, viewer: Option<&ReplicaPorts>, service: &str) -> Vec<HostPort> {
         let outbound = viewer.map(|viewer| self.layout(viewer).outbound).unwrap_or_default();
         let place = |other: &ReplicaPorts| {
