@@ -15,10 +15,14 @@ pub(super) enum Sort {
     Posix,
 }
 
+/// Readings of the list, at most, until the lock is found in one. The kernel hands a list of over a page out in pieces,
+/// and a lock that is released between two of them moves the others along: one at the seam is left out.
+const READINGS_MAX: u32 = 5;
+
 /// The process that holds a lock for writing on a file; `None` if there is none or the kernel does not say.
 pub(super) fn holder(path: &Path, sort: Sort) -> Option<u32> {
     let inode = path.metadata().ok()?.ino();
-    find(&std::fs::read_to_string("/proc/locks").ok()?, inode, sort)
+    (0..READINGS_MAX).find_map(|_| find(&std::fs::read_to_string("/proc/locks").ok()?, inode, sort))
 }
 
 /// A line is `1: FLOCK  ADVISORY  WRITE 4242 fe:01:131090 0 EOF`; of the device only the inode is compared, for what
