@@ -38,6 +38,8 @@ const CORRECTION_MAX: f64 = 1.10;
 const NEAR_LIMIT: f64 = 0.8;
 /// Shares of CPU that is needed at single levels alone in which requests wait for it, that are tried.
 const WARMING_SHARES: [f64; 4] = [0.25, 0.5, 0.75, 1.0];
+/// Shares of a store's throughput that requests get while calls are refused, that are tried.
+const USED_SHARES: [f64; 15] = [0.98, 0.96, 0.94, 0.92, 0.90, 0.88, 0.86, 0.84, 0.82, 0.80, 0.78, 0.76, 0.74, 0.72, 0.70];
 /// The least delay is taken where it misses less, in squares of what a level may be off: 1 % of the latency of one level.
 const MISS_MIN: f64 = 0.01;
 /// Gain from which a parameter is fitted, in squares of what a level may be off.
@@ -116,8 +118,22 @@ pub(crate) fn fitted(system: &System, refusals_s: &[f64]) -> System {
     if system.quiet.is_some() {
         return fitted(&System { quiet: None, ..system.clone() }, refusals_s);
     }
+    if let Some(refusing) = refusing(system, refusals_s).filter(|found| found.excess <= 0.0) {
+        return refusing.system;
+    }
     let unexplained = system.with_unexplained_limit().map(|system| searched(&system, refusals_s));
     unexplained.filter(|found| found.excess <= 0.0).map_or(known.system, |found| found.system)
+}
+
+/// The system whose store completes less than it provides while it refuses calls; `None` where no store does.
+fn refusing(system: &System, refusals_s: &[f64]) -> Option<Fit> {
+    let is_refused = refusals_s.iter().any(|refused_s| *refused_s > 0.0);
+    if !is_refused || system.stores_rate_max().is_infinite() {
+        return None;
+    }
+    let with = |used_share: &f64| Fit::new(system.with_used_share(*used_share), refusals_s);
+    let best = USED_SHARES.iter().map(with).min_by(|a, b| a.miss.total_cmp(&b.miss))?;
+    Some(searched(&best.system, refusals_s))
 }
 
 /// The system with the delay that fits other levels best. `extras_s` is the time that requests take longer at each.

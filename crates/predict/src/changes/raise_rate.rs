@@ -86,12 +86,13 @@ impl Method for RaiseRate {
         let weight: f64 = retimed.iter().map(|one| one.weight).sum();
         let saved: f64 = retimed.iter().map(|one| one.old_refused_ns * one.weight).sum();
         let factor = change.amount;
+        let left = factor.map_or(0.0, |factor| refusals_left(&change.target, factor, saved / weight / 1e9, scene));
         let adjust = move |system: &mut System| {
             for store in system.stores.iter_mut().filter(|store| target.is_empty() || store.name == target) {
                 store.provisioned = store.provisioned.zip(factor).map(|(provisioned, factor)| provisioned * factor);
+                store.used_share = 1.0 - left * (1.0 - store.used_share);
             }
         };
-        let left = factor.map_or(0.0, |factor| refusals_left(&change.target, factor, saved / weight / 1e9, scene));
         let case = Case { refusals_left: Some(left), retimed, ..Case::new(adjust) };
         Ok(Effect {
             cases: vec![case],

@@ -343,6 +343,13 @@ impl System {
         self.stores.iter().map(Store::rate_max).fold(f64::INFINITY, f64::min)
     }
 
+    /// The system with stores of which requests get a share while calls are refused.
+    pub(crate) fn with_used_share(&self, used_share: f64) -> Self {
+        let mut system = self.clone();
+        system.stores.iter_mut().for_each(|store| store.used_share = used_share);
+        system
+    }
+
     /// Multiplies the CPU that a request costs a service; without effect for what is no service of the trial.
     pub(crate) fn scale_cpu(&mut self, service: &str, factor: f64) {
         for program in self.programs.iter_mut().filter(|program| program.service == service) {

@@ -12,13 +12,16 @@ pub(crate) struct Store {
     pub(crate) charge: f64,
     /// Throughput of that partition per second; `None` if nothing limits it.
     pub(crate) provisioned: Option<f64>,
+    /// Share of that throughput which requests get while calls are refused, 0 to 1: the rest is spent on work that a refusal
+    /// makes callers begin again, or left over in seconds in which all of them wait. 1 unless `baseline.rs` fits it.
+    pub(crate) used_share: f64,
 }
 
 impl Store {
     /// Requests per second at which the partition is used up; infinite without a limit.
     pub(crate) fn rate_max(&self) -> f64 {
         match self.provisioned {
-            Some(provisioned) if self.charge > 0.0 => provisioned / self.charge,
+            Some(provisioned) if self.charge > 0.0 => self.used_share * provisioned / self.charge,
             _ => f64::INFINITY,
         }
     }
@@ -38,6 +41,7 @@ pub(super) fn stores(trial: &TrialEvidence) -> Vec<Store> {
             name: partition.service,
             charge: sum / f64::from(count) / rate,
             provisioned: partition.provisioned,
+            used_share: 1.0,
         };
         let known = stores.entry(found.name.clone()).or_insert_with(|| found.clone());
         if found.rate_max() < known.rate_max() {
