@@ -11,7 +11,7 @@ use {
     std::process::{Child, Stdio},
 };
 
-/// An address of loopback that nobody listens on; other tests use 127.0.0.1.
+/// An address of loopback without a listener; other tests use 127.0.0.1.
 fn free_address() -> String {
     TcpListener::bind("127.0.0.9:0").unwrap().local_addr().unwrap().to_string()
 }

@@ -124,12 +124,12 @@ fn what_cannot_be_measured_elsewhere_is_one_message_before_any_load() {
     let taken = TcpListener::bind((OTHER, 0)).unwrap();
     let (occupied, free) = (taken.local_addr().unwrap(), free_port());
     let good = address.to_string();
-    let nobody = format!("{OTHER}:{free}");
+    let unused = format!("{OTHER}:{free}");
     let not_a_page = format!("metrics: [\"http://{address}/nothing\"]");
     let cases = [
         (&*good, "{}".to_owned(), Some(("wrong", "unused")), "/health returned 401", "it asks for another token"),
         (&*good, "{}".to_owned(), Some(("not a token", "unused")), "invalid NARROWS_TOKEN: expected 1 to 256", ""),
-        (&*nobody, "{}".to_owned(), None, "delivery: nothing usable at", "Narrows does not start a service"),
+        (&*unused, "{}".to_owned(), None, "delivery: nothing usable at", "Narrows does not start a service"),
         ("a..b:80", "{}".to_owned(), None, "delivery: `a..b:80` does not resolve to an address", ""),
         (
             &*good,

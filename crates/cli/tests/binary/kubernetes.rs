@@ -154,10 +154,10 @@ fn pods_are_waited_for_measured_and_watched() {
 
 #[test]
 fn a_cluster_that_cannot_be_used_ends_the_run_before_its_load() {
-    let nobody = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
-    let run = in_a_cluster(&format!("http://{nobody}"), "127.0.0.1:1").run(&["run", "--out", "run.narrows"]);
+    let unused = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+    let run = in_a_cluster(&format!("http://{unused}"), "127.0.0.1:1").run(&["run", "--out", "run.narrows"]);
     assert_eq!(run.status.code(), Some(2));
     let said = text(&run.stderr);
-    assert!(said.contains(&format!("cannot list pods: no API server at http://{nobody}")), "{said}");
+    assert!(said.contains(&format!("cannot list pods: no API server at http://{unused}")), "{said}");
     assert!(said.contains("hint: start `kubectl proxy`"), "{said}");
 }

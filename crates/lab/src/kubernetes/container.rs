@@ -192,7 +192,7 @@ pub(super) fn telemetry(workload: &Workload<'_>, name: &str, secrets: &mut Vec<S
     secrets.push(Secret {
         name: "telemetry".to_owned(),
         keys: vec!["token"],
-        purpose: "the token of whoever receives traces and metrics".to_owned(),
+        purpose: "the token for sending traces and metrics".to_owned(),
     });
     let value = |name: &str, value: &str| json!({ "name": name, "value": value });
     vec![

@@ -65,7 +65,7 @@ fn a_program_becomes_a_deployment_with_the_names_of_services() {
     assert_eq!(variable(shop, "DB_PASSWORD")["valueFrom"]["secretKeyRef"], json!({ "name": "db", "key": "password" }));
     assert_eq!(shop["readinessProbe"]["httpGet"], json!({ "path": "/health", "port": 8080 }));
     assert_eq!(shop["resources"]["limits"], json!({ "memory": "67108864" }));
-    assert!(shop.get("securityContext").is_none(), "nobody knows what an unknown image needs");
+    assert!(shop.get("securityContext").is_none(), "the needs of an unknown image are not known");
     let selector = &deployment["spec"]["selector"]["matchLabels"];
     assert_eq!(selector, &json!({ "app.kubernetes.io/name": "shop", "app.kubernetes.io/part-of": "shop-1" }));
     assert_eq!(&object(&made, "Service", "shop")["spec"]["selector"], selector);
