@@ -12,7 +12,6 @@
 mod base_url;
 mod command;
 mod demo;
-mod error;
 mod outgoing;
 mod period;
 mod store;
@@ -28,8 +27,8 @@ pub mod package;
 pub use base_url::{BaseUrl, BaseUrls};
 pub use command::Command;
 pub use demo::DEMO;
-pub use error::Error;
 pub use narrows_serving::Service;
+pub use narrows_system::ServiceError as Error;
 pub use store::Parallelism;
 
 /// Instrumentation scope of its spans.

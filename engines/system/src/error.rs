@@ -1,14 +1,16 @@
-//! Errors that keep the service from starting or going on.
+//! Errors that keep a service from starting or going on.
+
+use crate::{Advice, ListenError};
 
 /// A service that cannot be started or that ended.
 #[derive(Debug, thiserror::Error)]
-pub enum Error {
+pub enum ServiceError {
     /// It cannot listen, serve, hear signals or export its telemetry.
     #[error(transparent)]
     Serving(#[from] narrows_serving::Error),
     /// The arguments say no address that it may listen on.
     #[error(transparent)]
-    Listen(#[from] narrows_system::ListenError),
+    Listen(#[from] ListenError),
     /// A setting is outside its range.
     #[error("{name} is {value:?}, expected {expected}")]
     Setting {
@@ -21,7 +23,7 @@ pub enum Error {
     },
 }
 
-impl narrows_system::Advice for Error {
+impl Advice for ServiceError {
     fn hint(&self) -> Option<&str> {
         match self {
             Self::Serving(error) => error.hint(),
