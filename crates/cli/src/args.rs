@@ -65,7 +65,8 @@ pub(crate) enum Command {
     /// Say whether one variant is faster than another, beyond the noise between their trials
     Compare(compare::Arguments),
     /// Keep the figures of a run in a file, and check later runs against it
-    Baseline(baseline::Arguments),
+    #[command(subcommand)]
+    Baseline(baseline::Command),
     /// Predict what a change to the system would gain, and what would limit it next
     Predict(predict::Arguments),
     /// Write a run as one self-contained HTML page, or as JSON
@@ -78,9 +79,11 @@ pub(crate) enum Command {
     Export(export::Arguments),
     /// List, show, end and delete orchestrations that the durable engine keeps
     #[cfg(feature = "reference-systems")]
-    Orchestrations(crate::commands::orchestrations::Arguments),
+    #[command(subcommand)]
+    Orchestrations(crate::commands::orchestrations::Action),
     /// Print an experiment's services as manifests for a Kubernetes cluster
-    Kubernetes(kubernetes::Arguments),
+    #[command(subcommand)]
+    Kubernetes(kubernetes::Action),
     /// Write a first experiment file
     Init(init::Arguments),
     /// Report every error in an experiment file, with line and column
@@ -97,10 +100,12 @@ pub(crate) enum Command {
     Man(man::Arguments),
     /// Run a server that reference systems are made of
     #[cfg(feature = "reference-systems")]
-    Engine(crate::commands::engine::Arguments),
+    #[command(subcommand)]
+    Engine(crate::commands::engine::Engine),
     /// Run one service of a reference system
     #[cfg(feature = "reference-systems")]
-    System(crate::commands::system::Arguments),
+    #[command(subcommand)]
+    System(crate::systems::System),
     /// End what a killed run left (started by `run`; listens on standard input)
     #[command(hide = true)]
     Guard,

@@ -31,7 +31,7 @@ fn main() -> std::process::ExitCode {
         Command::Diagnose(arguments) => commands::diagnose::execute(&arguments),
         Command::Diff(arguments) => commands::diff::execute(&arguments),
         Command::Compare(arguments) => commands::compare::execute(&arguments),
-        Command::Baseline(arguments) => commands::baseline::execute(&arguments),
+        Command::Baseline(command) => commands::baseline::execute(&command),
         Command::Predict(arguments) => commands::predict::execute(&arguments),
         Command::Report(arguments) => commands::report::execute(&arguments),
         Command::Query(arguments) => commands::query::execute(&arguments),
@@ -39,8 +39,8 @@ fn main() -> std::process::ExitCode {
         Command::Import(arguments) => commands::import::execute(&arguments),
         Command::Export(arguments) => commands::export::execute(&arguments),
         #[cfg(feature = "reference-systems")]
-        Command::Orchestrations(arguments) => commands::orchestrations::execute(&arguments),
-        Command::Kubernetes(arguments) => commands::kubernetes::execute(&arguments),
+        Command::Orchestrations(action) => commands::orchestrations::execute(&action),
+        Command::Kubernetes(action) => commands::kubernetes::execute(&action),
         Command::Init(arguments) => commands::init::execute(&arguments),
         Command::Check(arguments) => commands::check::execute(&arguments),
         Command::Docs(arguments) => commands::docs::execute(&arguments),
@@ -52,9 +52,9 @@ fn main() -> std::process::ExitCode {
         #[cfg(feature = "reference-systems")]
         Command::Demo(arguments) => commands::demo::execute(&arguments),
         #[cfg(feature = "reference-systems")]
-        Command::Engine(arguments) => commands::engine::execute(&arguments),
+        Command::Engine(engine) => commands::engine::execute(&engine),
         #[cfg(feature = "reference-systems")]
-        Command::System(arguments) => commands::system::execute(arguments),
+        Command::System(system) => commands::system::execute(system),
         Command::Guard => commands::guard::execute(),
     };
     exit.unwrap_or_else(|failure| failure.print()).into()

@@ -15,14 +15,8 @@ use crate::{Outcome, complete, run_address, stderr};
 /// Bytes of a baseline at most; one of a hundred variants has a megabyte.
 const BYTES_MAX: u64 = 16 << 20;
 
-#[derive(Debug, clap::Args)]
-pub(crate) struct Arguments {
-    #[command(subcommand)]
-    command: Command,
-}
-
 #[derive(Debug, clap::Subcommand)]
-enum Command {
+pub(crate) enum Command {
     /// Write the figures of a run to a small JSON file, to keep in a repository
     Save(Save),
     /// Compare a run with the file: exit code 1 when it is worse beyond noise
@@ -30,7 +24,7 @@ enum Command {
 }
 
 #[derive(Debug, clap::Args)]
-struct Save {
+pub(crate) struct Save {
     /// A run file or its name in the runs folder, perhaps with `:VARIANT` [default: the newest]
     #[arg(value_name = "RUN[:VARIANT]", add = complete::addresses())]
     run: Option<String>,
@@ -40,7 +34,7 @@ struct Save {
 }
 
 #[derive(Debug, clap::Args)]
-struct Check {
+pub(crate) struct Check {
     /// A run file or its name in the runs folder, perhaps with `:VARIANT` [default: the newest]
     #[arg(value_name = "RUN[:VARIANT]", add = complete::addresses())]
     run: Option<String>,
@@ -70,8 +64,8 @@ struct Check {
     json: bool,
 }
 
-pub(crate) fn execute(arguments: &Arguments) -> Outcome {
-    match &arguments.command {
+pub(crate) fn execute(command: &Command) -> Outcome {
+    match command {
         Command::Save(arguments) => save(arguments),
         Command::Check(arguments) => compare(arguments),
     }

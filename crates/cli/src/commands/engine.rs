@@ -15,14 +15,8 @@ use crate::{Outcome, stderr};
 /// The largest file with a key, in bytes.
 const KEY_FILE_BYTES_MAX: u64 = 1 << 20;
 
-#[derive(Debug, clap::Args)]
-pub(crate) struct Arguments {
-    #[command(subcommand)]
-    engine: Engine,
-}
-
 #[derive(Debug, clap::Subcommand)]
-enum Engine {
+pub(crate) enum Engine {
     /// A partitioned document store with provisioned throughput, in the REST shapes of Cosmos DB
     ///
     /// Requests must be signed, as Microsoft's clients do, with the key of Microsoft's emulators unless another is given.
@@ -42,7 +36,7 @@ enum Engine {
 }
 
 #[derive(Debug, clap::Args)]
-struct Sidecar {
+pub(crate) struct Sidecar {
     /// The hops, certificates and limits, as JSON
     #[arg(long, value_name = "FILE")]
     config: PathBuf,
@@ -52,7 +46,7 @@ struct Sidecar {
 }
 
 #[derive(Debug, clap::Args)]
-struct Docstore {
+pub(crate) struct Docstore {
     /// The port; 0 is any free one
     #[arg(long, default_value_t = Config::default().listen.address().port())]
     port: u16,
@@ -204,8 +198,8 @@ fn listen(docstore: &Docstore, access: &Access) -> Result<Listen, Failure> {
     })
 }
 
-pub(crate) fn execute(arguments: &Arguments) -> Outcome {
-    match &arguments.engine {
+pub(crate) fn execute(engine: &Engine) -> Outcome {
+    match engine {
         Engine::Docstore(docstore) => serve_docstore(docstore),
         Engine::Sidecar(sidecar) => serve_sidecar(sidecar),
     }

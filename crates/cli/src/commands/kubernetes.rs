@@ -8,14 +8,8 @@ use narrows_lab::kubernetes::{ManifestError, Manifests, Secret, Wanted, manifest
 use crate::exit::Failure;
 use crate::{Outcome, complete};
 
-#[derive(Debug, clap::Args)]
-pub(crate) struct Arguments {
-    #[command(subcommand)]
-    action: Action,
-}
-
 #[derive(Debug, clap::Subcommand)]
-enum Action {
+pub(crate) enum Action {
     /// Print manifests of an experiment's services
     ///
     /// Each service becomes a Deployment, or a StatefulSet where several replicas know their numbers, and a Service; `cpus`,
@@ -26,7 +20,7 @@ enum Action {
 }
 
 #[derive(Debug, clap::Args)]
-struct ManifestArguments {
+pub(crate) struct ManifestArguments {
     /// The experiment file
     #[arg(default_value = "experiment.yaml")]
     file: PathBuf,
@@ -47,8 +41,8 @@ struct ManifestArguments {
     ingress: bool,
 }
 
-pub(crate) fn execute(arguments: &Arguments) -> Outcome {
-    let Action::Manifests(arguments) = &arguments.action;
+pub(crate) fn execute(action: &Action) -> Outcome {
+    let Action::Manifests(arguments) = action;
     let experiment = super::read_experiment_with(&arguments.file, &arguments.set)?;
     let variant = match &arguments.variant {
         Some(name) => named(&experiment, name)?,

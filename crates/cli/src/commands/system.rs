@@ -9,19 +9,13 @@ use crate::exit::{Exit, Failure};
 use crate::systems::System;
 use crate::{Outcome, stderr};
 
-#[derive(Debug, clap::Args)]
-pub(crate) struct Arguments {
-    #[command(subcommand)]
-    system: System,
-}
-
-pub(crate) fn execute(arguments: Arguments) -> Outcome {
+pub(crate) fn execute(system: System) -> Outcome {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()
         .map_err(|error| Failure::new(format!("cannot start a runtime: {error}")))?;
     runtime.block_on(async {
-        match arguments.system.run().await? {
+        match system.run().await? {
             CommandOutcome::Service(service) => {
                 stderr::say(&service.to_string());
                 service.run().await;

@@ -10,7 +10,7 @@ use crate::exit::Exit;
 use crate::stderr;
 
 #[derive(Debug, clap::Args)]
-pub(super) struct Arguments {
+pub(crate) struct Arguments {
     #[command(flatten)]
     hub: HubArgument,
     /// Which orchestrations

@@ -15,7 +15,7 @@ use crate::commands::{print_json, print_painted};
 const PREVIEW_BYTES_MAX: u64 = 1 << 20;
 
 #[derive(Debug, clap::Args)]
-pub(super) struct Arguments {
+pub(crate) struct Arguments {
     #[command(flatten)]
     hub: HubArgument,
     /// Which orchestration

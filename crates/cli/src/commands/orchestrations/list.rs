@@ -13,7 +13,7 @@ use crate::Outcome;
 use crate::commands::{print_json, print_painted};
 
 #[derive(Debug, clap::Args)]
-pub(super) struct Arguments {
+pub(crate) struct Arguments {
     #[command(flatten)]
     hub: HubArgument,
     #[command(flatten)]

@@ -20,14 +20,8 @@ use narrows_report::text::Style;
 
 use crate::Outcome;
 
-#[derive(Debug, clap::Args)]
-pub(crate) struct Arguments {
-    #[command(subcommand)]
-    action: Action,
-}
-
 #[derive(Debug, clap::Subcommand)]
-enum Action {
+pub(crate) enum Action {
     /// List orchestrations, newest first, and how many there are in each state
     List(list::Arguments),
     /// Show what happened to an orchestration, and when
@@ -63,8 +57,8 @@ fn table_style() -> Style {
     Style { width: super::stdout_width().unwrap_or(usize::MAX), ..super::style() }
 }
 
-pub(crate) fn execute(arguments: &Arguments) -> Outcome {
-    match &arguments.action {
+pub(crate) fn execute(action: &Action) -> Outcome {
+    match action {
         Action::List(arguments) => list::execute(arguments),
         Action::History(arguments) => history::execute(arguments),
         Action::Nodes(arguments) => nodes::execute(arguments),

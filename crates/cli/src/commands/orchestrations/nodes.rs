@@ -23,7 +23,7 @@ const LOOK: Duration = Duration::from_millis(200);
 const UNSAID: Duration = Duration::from_secs(2);
 
 #[derive(Debug, clap::Args)]
-pub(super) struct Arguments {
+pub(crate) struct Arguments {
     /// The store that the nodes share, as their program names it: postgres://… or nats://…
     #[arg(value_name = "URL")]
     url: String,

@@ -20,7 +20,7 @@ use crate::exit::Failure;
 const LISTED_MAX: usize = 50;
 
 #[derive(Debug, clap::Args)]
-pub(super) struct Arguments {
+pub(crate) struct Arguments {
     #[command(flatten)]
     hub: HubArgument,
     /// The orchestrations to purge, instead of a filter

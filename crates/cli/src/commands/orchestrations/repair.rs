@@ -16,7 +16,7 @@ use crate::exit::{Exit, Failure, with_causes};
 const NAMED_MAX: usize = 20;
 
 #[derive(Debug, clap::Args)]
-pub(super) struct Arguments {
+pub(crate) struct Arguments {
     /// The folder of a hub, or the URL of one on a server: postgres://… or nats://…
     #[arg(value_name = "HUB")]
     hub: PathBuf,
