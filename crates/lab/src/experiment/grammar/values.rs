@@ -2,8 +2,9 @@
 
 use std::time::Duration;
 
-use super::key::{Value, literal, parameter};
+use super::key::{Value, literal, optional, parameter};
 use super::kind;
+use super::shape::{Field, NamedMap, Shape};
 
 /// Most of most things that are listed by hand.
 pub(crate) const MANY: usize = 100;
@@ -18,3 +19,10 @@ pub(crate) const POSITIVE_DURATION: Value<Duration> = parameter(&kind::POSITIVE_
 pub(crate) const CORES: Value<f64> = parameter(&kind::CORES);
 pub(crate) const MEMORY: Value<u64> = parameter(&kind::MEMORY);
 pub(crate) const FLAG: Value<bool> = parameter(&kind::BOOLEAN);
+
+/// The key `env`: environment variables with values of the shape `value`.
+pub(crate) const fn environment(value: &'static Shape, doc: &'static str) -> Field {
+    let variables =
+        NamedMap { what: "environment variable", name: &kind::ENVIRONMENT_NAME, value, least: 0, most: LISTED_MAX };
+    optional("env", Shape::Named(variables), doc)
+}

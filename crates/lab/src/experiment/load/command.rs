@@ -7,8 +7,8 @@ use crate::experiment::bound::{BoundCommand, Results};
 use crate::experiment::document::at::At;
 use crate::experiment::grammar::key::{Key, Value, literal, optional, trial};
 use crate::experiment::grammar::kind::{self, Words};
-use crate::experiment::grammar::shape::{Field, NamedMap, Scope, Shape};
-use crate::experiment::grammar::values::{LISTED_MAX, POSITIVE_DURATION};
+use crate::experiment::grammar::shape::{Field, Scope, Shape};
+use crate::experiment::grammar::values::{POSITIVE_DURATION, environment};
 use crate::experiment::paths;
 use crate::experiment::system::service;
 
@@ -20,15 +20,8 @@ pub(crate) const COMMAND: Field = optional(
     "A program that makes the load instead, and its arguments, as a list. It does not run in a shell.",
 );
 
-pub(crate) const ENV: Field = optional(
-    "env",
-    Shape::Named(NamedMap {
-        what: "environment variable",
-        name: &kind::ENVIRONMENT_NAME,
-        value: &TEXT.shape(),
-        least: 0,
-        most: LISTED_MAX,
-    }),
+pub(crate) const ENV: Field = environment(
+    &TEXT.shape(),
     "Environment variables of `command`, beside those that it inherits and those that Narrows sets. Those given here win.",
 );
 

@@ -13,7 +13,7 @@ use crate::experiment::grammar::complete::complete;
 use crate::experiment::grammar::key::{Key, Value, optional, parameter};
 use crate::experiment::grammar::kind::{self, AS_TEXT, Simple, Whole, no_hint};
 use crate::experiment::grammar::shape::{Field, Map, NamedMap, Shape};
-use crate::experiment::grammar::values::{CORES, LISTED_MAX, MANY, MEMORY, POSITIVE_DURATION};
+use crate::experiment::grammar::values::{CORES, MANY, MEMORY, POSITIVE_DURATION, environment};
 use crate::experiment::placeholders::names::{SYSTEM, Values};
 
 /// Most replicas that a variant sets.
@@ -57,17 +57,8 @@ const MEMORY_CAP: Key<u64> = Key::optional("memory", MEMORY, "The limit on memor
 
 const IMAGE: Key<String> = Key::optional("image", TEXT, "The image of its first container.");
 
-const ENV: Field = optional(
-    "env",
-    Shape::Named(NamedMap {
-        what: "environment variable",
-        name: &kind::ENVIRONMENT_NAME,
-        value: &TEXT.shape(),
-        least: 0,
-        most: LISTED_MAX,
-    }),
-    "Environment variables of its first container, beside those that it has.",
-);
+const ENV: Field =
+    environment(&TEXT.shape(), "Environment variables of its first container, beside those that it has.");
 
 const DEPLOYMENT: Shape = Shape::Map(Map::new(&[REPLICAS.field, CPUS.field, MEMORY_CAP.field, IMAGE.field, ENV]));
 

@@ -16,7 +16,7 @@ use crate::experiment::grammar::complete::complete;
 use crate::experiment::grammar::key::{Key, Value, literal, optional, parameter};
 use crate::experiment::grammar::kind;
 use crate::experiment::grammar::shape::{Field, Map, NamedMap, Shape};
-use crate::experiment::grammar::values::{CORES, LISTED_MAX, MANY, MEMORY, POSITIVE_DURATION};
+use crate::experiment::grammar::values::{CORES, MANY, MEMORY, POSITIVE_DURATION, environment};
 use crate::experiment::paths;
 use crate::experiment::placeholders::names::{SERVICES, SYSTEM, Values};
 
@@ -28,15 +28,8 @@ const VARIABLE: Value<String> = parameter(&kind::TEXT);
 
 const FILE: Key<String> = Key::required("file", PATH, "The Compose file, relative to the experiment file's folder.");
 
-const ENV: Field = optional(
-    "env",
-    Shape::Named(NamedMap {
-        what: "environment variable",
-        name: &kind::ENVIRONMENT_NAME,
-        value: &VARIABLE.shape(),
-        least: 0,
-        most: LISTED_MAX,
-    }),
+const ENV: Field = environment(
+    &VARIABLE.shape(),
     "Values for the variables of the Compose file, such as the tag of an image, so that variants can change it.",
 );
 

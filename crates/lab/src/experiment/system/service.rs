@@ -21,7 +21,7 @@ use crate::experiment::grammar::complete::complete;
 use crate::experiment::grammar::key::{Key, Value, default, optional, parameter, replica};
 use crate::experiment::grammar::kind::{self, AS_TEXT, Refusal, Simple, Whole, Words, no_hint};
 use crate::experiment::grammar::shape::{Field, GivenKey, Map, NamedMap, Rule, Scope, Shape};
-use crate::experiment::grammar::values::{CORES, DURATION, LISTED_MAX, MANY, MEMORY, POSITIVE_DURATION};
+use crate::experiment::grammar::values::{CORES, DURATION, MANY, MEMORY, POSITIVE_DURATION, environment};
 use crate::experiment::language::{Language, kept};
 use crate::experiment::load::request;
 use crate::experiment::placeholders::names::{SERVICES, SYSTEM, Values};
@@ -90,15 +90,8 @@ pub(crate) const CWD: Key<String> = Key::default(
      file is checked, unless it depends on more than parameters (`${trial.dir}`) or a service listed earlier has a `setup`.",
 );
 
-pub(crate) const ENV: Field = optional(
-    "env",
-    Shape::Named(NamedMap {
-        what: "environment variable",
-        name: &kind::ENVIRONMENT_NAME,
-        value: &REPLICA_TEXT.shape(),
-        least: 0,
-        most: LISTED_MAX,
-    }),
+pub(crate) const ENV: Field = environment(
+    &REPLICA_TEXT.shape(),
     "Environment variables, beside those that the service inherits and those that Narrows sets. Those given here win.",
 );
 
