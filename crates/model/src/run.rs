@@ -222,6 +222,21 @@ pub enum Machine {
 }
 
 impl ServiceInstance {
+    /// A replica of this machine that Narrows did not start: a process without a known port, command or cap.
+    pub fn watched(service: &str, replica: u32, pid: u32) -> Self {
+        Self {
+            service: service.to_owned(),
+            replica,
+            pid,
+            port: 0,
+            command: Vec::new(),
+            cpu_limit_cores: None,
+            memory_limit_bytes: None,
+            stand_in_ports: Vec::new(),
+            machine: Machine::Here,
+        }
+    }
+
     /// True if Narrows started it, and not only watched it or read its figures.
     pub fn is_started(&self) -> bool {
         self.port != 0

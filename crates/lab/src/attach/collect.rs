@@ -12,7 +12,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use narrows_model::caveat::{EndpointFault, TrialCaveat};
-use narrows_model::run::{Machine, ServiceInstance, Window, WindowKind};
+use narrows_model::run::{ServiceInstance, Window, WindowKind};
 use narrows_model::units;
 use narrows_sampler::{Sampler, SamplerConfig};
 use narrows_telemetry::Store;
@@ -241,15 +241,15 @@ impl Sources {
         let sampler = Sampler::start(SamplerConfig { interval: options.interval }, Arc::clone(store))?;
         for process in watched {
             sampler.watch(&process.service, process.replica, process.pid)?;
-            recorder
-                .put_service(TRIAL, &instance(&process.service, process.replica, process.pid, process.program()))?;
+            let instance = ServiceInstance::watched(&process.service, process.replica, process.pid);
+            recorder.put_service(TRIAL, &ServiceInstance { command: process.program(), ..instance })?;
         }
         for (at, (service, path)) in options.cgroups.iter().enumerate() {
             let before = options.cgroups[..at].iter().filter(|(other, _)| other == service).count();
             let processes = watched.iter().filter(|process| process.service == *service).count();
             let replica = (before + processes) as u32;
             sampler.watch_cgroup(service, replica, path)?;
-            recorder.put_service(TRIAL, &instance(service, replica, 0, Vec::new()))?;
+            recorder.put_service(TRIAL, &ServiceInstance::watched(service, replica, 0))?;
         }
         let poller =
             |(service, url): &(String, ServerUrl)| Poller::start(service, 0, gauges_of(url), Arc::clone(store));
@@ -313,21 +313,6 @@ impl Sources {
             caveats.push(TrialCaveat::NothingSent { listening });
         }
         caveats
-    }
-}
-
-fn instance(service: &str, replica: u32, pid: u32, command: Vec<String>) -> ServiceInstance {
-    let service = service.to_owned();
-    ServiceInstance {
-        service,
-        replica,
-        pid,
-        port: 0,
-        command,
-        cpu_limit_cores: None,
-        memory_limit_bytes: None,
-        stand_in_ports: Vec::new(),
-        machine: Machine::Here,
     }
 }
 

@@ -337,18 +337,7 @@ impl Bench<'_> {
                 Some(group) => self.sampler.watch_cgroup(service, *replica, &group)?,
                 None => self.sampler.watch(service, *replica, *pid)?,
             }
-            let instance = ServiceInstance {
-                service: service.clone(),
-                replica: *replica,
-                pid: *pid,
-                port: 0,
-                command: Vec::new(),
-                cpu_limit_cores: None,
-                memory_limit_bytes: None,
-                stand_in_ports: Vec::new(),
-                machine: Machine::Here,
-            };
-            self.recorder.put_service(trial, &instance)?;
+            self.recorder.put_service(trial, &ServiceInstance::watched(service, *replica, *pid))?;
         }
         Ok(containers.into_iter().map(|container| container.service).collect())
     }

@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use narrows_model::run::{Machine, ServiceInstance};
+use narrows_model::run::ServiceInstance;
 use narrows_model::series::{Point, Series, SeriesKey, names};
 use narrows_testkit::TRIAL_START_NS;
 use narrows_testkit::random::Random;
@@ -22,7 +22,7 @@ const THREADS: f64 = 4.0;
 pub(crate) fn series_of(case: &Case, services: &[ServiceInstance], phases: &[Phase]) -> Vec<Series> {
     let mut book = Book { case, phases, series: Vec::new(), random: Random::of_name(&case.what) };
     let mut host: Vec<f64> = vec![0.0; phases.iter().map(|phase| phase.rates.len()).sum()];
-    let generator = ServiceInstance { cpu_limit_cores: None, ..instance(names::GENERATOR) };
+    let generator = instance(names::GENERATOR);
     for instance in services.iter().chain([&generator]) {
         let cores = book.cores(instance);
         host.iter_mut().zip(&cores).for_each(|(sum, cores)| *sum += cores);
@@ -52,17 +52,7 @@ struct Book<'a> {
 }
 
 fn instance(service: &str) -> ServiceInstance {
-    ServiceInstance {
-        service: service.into(),
-        replica: 0,
-        pid: 1,
-        port: 0,
-        command: Vec::new(),
-        cpu_limit_cores: None,
-        memory_limit_bytes: None,
-        stand_in_ports: Vec::new(),
-        machine: Machine::Here,
-    }
+    ServiceInstance::watched(service, 0, 1)
 }
 
 impl Book<'_> {

@@ -198,17 +198,7 @@ fn add_sampled(trial: &mut TrialEvidence) {
 
 /// A replica on a machine that is not known.
 fn elsewhere(service: &str, replica: u32) -> ServiceInstance {
-    ServiceInstance {
-        service: service.to_owned(),
-        replica,
-        pid: 0,
-        port: 0,
-        command: Vec::new(),
-        cpu_limit_cores: None,
-        memory_limit_bytes: None,
-        stand_in_ports: Vec::new(),
-        machine: Machine::Unknown,
-    }
+    ServiceInstance { machine: Machine::Unknown, ..ServiceInstance::watched(service, replica, 0) }
 }
 
 #[cfg(test)]
