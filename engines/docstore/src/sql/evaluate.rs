@@ -14,7 +14,7 @@ use super::functions::Arguments;
 use super::pattern::Patterns;
 use super::value::Value;
 use super::work::{Allowance, Work};
-use super::{TooMuchWork, functions, like, run};
+use super::{TooMuchWork, functions, like, subquery};
 
 /// The values of parameters by their names with `@`.
 pub(crate) type Parameters = BTreeMap<String, Value>;
@@ -180,10 +180,10 @@ impl<'a> Frame<'a> {
                 let pairs = properties.iter().map(|(name, value)| (name, value));
                 self.object(pairs)?
             }
-            Expression::Exists(query) => Value::Bool(run::has_rows(query, self)?),
-            Expression::ArrayOf(query) => Value::Array(run::subquery(query, self)?),
+            Expression::Exists(query) => Value::Bool(subquery::has_rows(query, self)?),
+            Expression::ArrayOf(query) => Value::Array(subquery::subquery(query, self)?),
             // A scalar subquery has the value of its only row; of several rows it is undefined.
-            Expression::Subquery(query) => match <[Value; 1]>::try_from(run::subquery(query, self)?) {
+            Expression::Subquery(query) => match <[Value; 1]>::try_from(subquery::subquery(query, self)?) {
                 Ok([value]) => value,
                 Err(_) => Value::Undefined,
             },

@@ -2,7 +2,8 @@
 //!
 //! `lexer` and `parser` read a text into the tree of `ast`; `names` rejects queries that cannot be evaluated; `print`
 //! writes a tree as text again. `evaluate` computes expressions, with the tables of `functions`; `rows` makes the rows
-//! of FROM and JOIN; `run` filters, groups, sorts and projects them. `keys` derives from a filter which documents can
+//! of FROM and JOIN; `run` filters and projects them, page by page, `result_collector` groups and sorts them, and `subquery`
+//! has those of a query within another. `keys` derives from a filter which documents can
 //! match at all, and `plan` contains the information that clients need to merge the results of several partitions.
 //!
 //! Deliberately absent: user-defined functions, full-text, vector and geospatial search. Each is rejected with its name
@@ -20,9 +21,11 @@ mod parser;
 mod pattern;
 mod plan;
 mod print;
+mod result_collector;
 mod rows;
 mod run;
 mod sort_position;
+mod subquery;
 mod value;
 mod work;
 

@@ -2,11 +2,10 @@
 
 use std::ops::ControlFlow;
 
-use super::TooMuchWork;
 use super::ast::{Rows, Source};
 use super::evaluate::{Frame, Scope};
-use super::run;
 use super::value::Value;
+use super::{TooMuchWork, subquery};
 
 /// Whether to go on to the next row.
 pub(super) type Flow = Result<ControlFlow<()>, TooMuchWork>;
@@ -25,9 +24,9 @@ pub(super) fn each(sources: &[Source], frame: &Frame<'_>, visit: &mut dyn FnMut(
             value => bind(value),
         },
         Rows::Each(path) => elements(&*frame.evaluate(path)?, &mut bind),
-        Rows::Subquery(query) => in_turn(&run::subquery(query, frame)?, &mut bind),
+        Rows::Subquery(query) => in_turn(&subquery::subquery(query, frame)?, &mut bind),
         Rows::EachOf(query) => {
-            for value in run::subquery(query, frame)? {
+            for value in subquery::subquery(query, frame)? {
                 if elements(&value, &mut bind)?.is_break() {
                     return Ok(ControlFlow::Break(()));
                 }

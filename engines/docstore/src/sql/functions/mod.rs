@@ -170,7 +170,7 @@ pub(super) mod tests {
 
     use super::*;
     use crate::sql::evaluate::{Frame, Parameters};
-    use crate::sql::{Allowance, parse, run};
+    use crate::sql::{Allowance, parse, subquery};
 
     /// The value of an expression as JSON, or `undefined`; the clock stands at 2021-03-04T05:06:07.
     pub(in crate::sql) fn value_of(expression: &str) -> String {
@@ -179,7 +179,7 @@ pub(super) mod tests {
         let parameters = Parameters::new();
         let context = Context::new(&parameters, 16_148_343_670_000_000, Allowance::unwatched());
         let frame = Frame { context: &context, document: &Value::Undefined, scope: None, aggregates: &[] };
-        let values = run::subquery(&query, &frame).unwrap();
+        let values = subquery::subquery(&query, &frame).unwrap();
         values.first().map_or("undefined".to_owned(), ToString::to_string)
     }
 
