@@ -16,13 +16,16 @@
 //! `NARROWS_SIM_SEEDS` and `NARROWS_SIM_SEED` are as for single processes.
 
 mod cluster;
+mod effects;
 mod host;
 mod keeping;
 mod rest;
+mod tally;
 
 #[cfg(test)]
 mod tests {
-    use super::cluster::{Cluster, Tally};
+    use super::cluster::Cluster;
+    use super::tally::Tally;
     use crate::partition::simulation::schedule::{Seeds, Simulated, hashes};
     use crate::partition::simulation::trace::Trace;
 

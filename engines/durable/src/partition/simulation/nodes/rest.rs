@@ -2,8 +2,9 @@
 
 use std::time::Duration;
 
-use super::cluster::{Cluster, Tally};
+use super::cluster::Cluster;
 use super::host::Process;
+use super::tally::Tally;
 use crate::client::Status;
 use crate::ids::{InstanceId, PartitionId};
 use crate::partition::Partition;
