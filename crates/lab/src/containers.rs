@@ -16,7 +16,7 @@ use serde_json::{Map, Value, json};
 use crate::Error;
 use crate::components::process::Spec;
 use crate::components::workshop::Workshop;
-use crate::experiment::{BoundCompose, OTLP_TOKEN_VARIABLE};
+use crate::experiment::{BoundCompose, ContainerLimit, OTLP_TOKEN_VARIABLE};
 
 /// As which the output of Compose is kept.
 pub(crate) const NAME: &str = "compose";
@@ -230,14 +230,39 @@ fn overridden(bound: &BoundCompose, engine: Engine, otlp: Option<OtlpAddress<'_>
             service.extend(engine.extra_host.map(|host| ("extra_hosts".to_owned(), json!([host]))));
         }
         if let Some(limit) = bound.limits.iter().find(|limit| limit.service == *name) {
-            service.extend(limit.cpus.map(|cpus| ("cpus".to_owned(), json!(cpus))));
-            service.extend(limit.memory_bytes.map(|bytes| ("mem_limit".to_owned(), json!(format!("{bytes}b")))));
+            service.extend(limited(limit, engine));
         }
         if !service.is_empty() {
             services.insert(name.clone(), Value::Object(service));
         }
     }
     json!({ "services": services })
+}
+
+/// Keys that limit a service. Docker refuses a limit that is written in two places, so each is written where the Compose file
+/// has it. Of two places, podman-compose prefers `deploy`; it refuses a value of another type than that of the Compose file.
+fn limited(limit: &ContainerLimit, engine: Engine) -> Map<String, Value> {
+    let (mut service, mut deployed) = (Map::new(), Map::new());
+    let is_docker = engine.program == "docker";
+    if let Some(cpus) = limit.cpus {
+        if is_docker && limit.written.has_cpus {
+            service.insert("cpus".to_owned(), json!(cpus));
+        } else {
+            let value = if limit.written.has_number_in_deploy { json!(cpus) } else { json!(cpus.to_string()) };
+            deployed.insert("cpus".to_owned(), value);
+        }
+    }
+    if let Some(bytes) = limit.memory_bytes {
+        let (place, key) = match is_docker && limit.written.has_mem_limit {
+            true => (&mut service, "mem_limit"),
+            false => (&mut deployed, "memory"),
+        };
+        place.insert(key.to_owned(), json!(format!("{bytes}b")));
+    }
+    if !deployed.is_empty() {
+        service.insert("deploy".to_owned(), json!({ "resources": { "limits": deployed } }));
+    }
+    service
 }
 
 /// Removes all of a project. Parts that are not there any more are no error.
@@ -298,7 +323,7 @@ fn ask(words: &[&str]) -> Result<String, String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::experiment::ContainerLimit;
+    use crate::experiment::WrittenLimits;
 
     #[test]
     fn containers_are_numbered_by_service_in_the_order_of_their_names() {
@@ -311,17 +336,30 @@ mod tests {
     fn the_file_on_top_has_limits_and_the_address_of_telemetry_but_no_token() {
         let mut bound = BoundCompose::of("/shop/compose.yaml".into());
         bound.services = vec!["web".to_owned(), "db".to_owned()];
-        bound.limits = vec![ContainerLimit { service: "db".into(), cpus: Some(0.5), memory_bytes: Some(1 << 28) }];
-        assert_eq!(
-            overridden(&bound, ENGINES[0], None),
-            json!({ "services": { "db": { "cpus": 0.5, "mem_limit": "268435456b" } } })
-        );
+        bound.limits = vec![limit(WrittenLimits::default())];
+        let limits = json!({ "resources": { "limits": { "cpus": "0.5", "memory": "268435456b" } } });
+        assert_eq!(overridden(&bound, ENGINES[0], None), json!({ "services": { "db": { "deploy": limits } } }));
         let otlp = OtlpAddress { address: "0.0.0.0:4318".parse().unwrap(), token: Some("not-written") };
         let text = overridden(&bound, ENGINES[0], Some(otlp)).to_string();
         assert!(text.contains("http://host.docker.internal:4318") && text.contains("${NARROWS_OTLP_TOKEN}"), "{text}");
         assert!(!text.contains("not-written"), "{text}");
         let text = overridden(&bound, ENGINES[1], Some(otlp)).to_string();
         assert!(text.contains("http://host.containers.internal:4318") && !text.contains("extra_hosts"), "{text}");
+    }
+
+    fn limit(written: WrittenLimits) -> ContainerLimit {
+        ContainerLimit { service: "db".into(), cpus: Some(0.5), memory_bytes: Some(1 << 28), written }
+    }
+
+    #[test]
+    fn limits_replace_those_of_the_compose_file_where_it_has_them() {
+        let plain = limit(WrittenLimits { has_cpus: true, has_mem_limit: true, has_number_in_deploy: false });
+        let shown = |limit: &ContainerLimit, engine| Value::Object(limited(limit, ENGINES[engine])).to_string();
+        assert_eq!(shown(&plain, 0), r#"{"cpus":0.5,"mem_limit":"268435456b"}"#);
+        let deployed = r#"{"deploy":{"resources":{"limits":{"cpus":"0.5","memory":"268435456b"}}}}"#;
+        assert_eq!(shown(&plain, 1), deployed);
+        let number = limit(WrittenLimits { has_number_in_deploy: true, ..WrittenLimits::default() });
+        assert_eq!(shown(&number, 1), deployed.replace(r#""0.5""#, "0.5"));
     }
 
     #[test]

@@ -91,7 +91,7 @@ fn a_compose_file_is_started_sampled_and_taken_down() {
     assert_eq!(ask(&file, sampled), "1");
     assert!(caveats(&file).iter().all(|caveat| !caveat.contains("did not start web, which")), "{:?}", caveats(&file));
     let over = std::fs::read_to_string(shop.bench.path("override.yaml")).unwrap();
-    assert_eq!(over, r#"{"services":{"web":{"cpus":0.5}}}"#);
+    assert_eq!(over, r#"{"services":{"web":{"deploy":{"resources":{"limits":{"cpus":"0.5"}}}}}}"#);
     assert!(!shop.has_container());
     common::nothing_is_left(&shop.bench, &file);
 }

@@ -166,6 +166,19 @@ pub struct ContainerLimit {
     pub cpus: Option<f64>,
     /// The cap on memory.
     pub memory_bytes: Option<u64>,
+    /// Limits of the service in the Compose file, which these replace.
+    pub written: WrittenLimits,
+}
+
+/// How a Compose file writes the limits of a service.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct WrittenLimits {
+    /// It has `cpus`.
+    pub has_cpus: bool,
+    /// It has `mem_limit`.
+    pub has_mem_limit: bool,
+    /// It has a number without quotes in `deploy.resources.limits.cpus`.
+    pub has_number_in_deploy: bool,
 }
 
 /// Something that is done to a replica under load.

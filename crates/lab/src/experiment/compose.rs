@@ -5,7 +5,8 @@
 //!
 //! Source: the Compose Specification, "ports" and "Interpolation".
 
-use super::document::tree::{self, Form, Node};
+use super::bound::WrittenLimits;
+use super::document::tree::{self, Form, Node, Origin};
 use super::error::{FileError, Problem, Report};
 use super::observe::ServerKind;
 
@@ -43,6 +44,21 @@ pub(crate) fn addresses(source: &str, file: &str) -> Result<Vec<(String, Option<
     let found = services.map(|services| services.entries().iter().map(|one| (one.key.clone(), address(&one.value))));
     let found: Vec<_> = found.into_iter().flatten().collect();
     if report.is_empty() { Ok(found) } else { Err(report.into_errors()) }
+}
+
+/// How a Compose file writes the limits of a service.
+pub(crate) fn written_limits(source: &str, service: &str) -> WrittenLimits {
+    let root = tree::parse(source, &mut Report::new(""));
+    let Some(service) = root.as_ref().and_then(|root| root.get("services")?.get(service)) else {
+        return WrittenLimits::default();
+    };
+    let deployed = || service.get("deploy")?.get("resources")?.get("limits")?.get("cpus");
+    let is_number = |node: &Node| matches!(&node.form, Form::Scalar(scalar) if matches!(scalar.origin, Origin::Integer | Origin::Number));
+    WrittenLimits {
+        has_cpus: service.get("cpus").is_some(),
+        has_mem_limit: service.get("mem_limit").is_some(),
+        has_number_in_deploy: deployed().is_some_and(is_number),
+    }
 }
 
 fn read(source: &str, file: &str, report: &mut Report) -> Option<String> {

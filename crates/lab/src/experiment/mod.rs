@@ -41,7 +41,7 @@ mod variants;
 
 pub use bound::{
     Bindings, BoundCommand, BoundCompose, BoundLoad, BoundService, BoundSidecar, BoundTrial, ContainerLimit, Deed,
-    Fault, Host, HostPort, Outbound, Ready, Replica, ReplicaPorts, Restart, Results, Sibling, Start,
+    Fault, Host, HostPort, Outbound, Ready, Replica, ReplicaPorts, Restart, Results, Sibling, Start, WrittenLimits,
 };
 pub use compose::experiment_of;
 pub(crate) use declaration::{Declaration, Url};

@@ -113,10 +113,9 @@ fn entry<'e>(entries: &'e mut Vec<Entry>, key: &str, at: Place) -> Option<&'e mu
     }
 }
 
-/// The names of the services of a Compose file, which was read before.
-fn names(path: &Path) -> Vec<String> {
-    let source = narrows_files::read_text(path, FILE_BYTES_MAX).unwrap_or_default();
-    let found = compose::addresses(&source, "").unwrap_or_default();
+/// The names of the services of a Compose file, whose errors were reported before.
+fn names(source: &str) -> Vec<String> {
+    let found = compose::addresses(source, "").unwrap_or_default();
     found.into_iter().map(|(name, _)| name).collect()
 }
 
@@ -124,24 +123,27 @@ fn names(path: &Path) -> Vec<String> {
 pub(crate) fn build(root: At<'_>, values: &Values<'_>, dir: &Path, report: &mut Report) -> Option<BoundCompose> {
     let system = root.named(SYSTEM)?;
     let at = system.get(&COMPOSE)?;
+    let read = |path: &Path| narrows_files::read_text(path, FILE_BYTES_MAX).unwrap_or_default();
     if let Some(file) = at.text() {
         let path = paths::resolve(dir, file);
-        return Some(BoundCompose { services: names(&path), ..BoundCompose::of(path) });
+        return Some(BoundCompose { services: names(&read(&path)), ..BoundCompose::of(path) });
     }
     let node = complete(at.node, &SHAPE, values);
     let at = at.with(&node);
     check(at, &SHAPE, Pass::Bound, report);
+    let file: PathBuf = paths::resolve(dir, &at.read(&FILE)?);
+    let source = read(&file);
     let limit = |(name, at): (&str, At<'_>)| ContainerLimit {
         service: name.to_owned(),
         cpus: at.read(&CPUS),
         memory_bytes: at.read(&MEMORY_CAP),
+        written: compose::written_limits(&source, name),
     };
-    let file: PathBuf = paths::resolve(dir, &at.read(&FILE)?);
     Some(BoundCompose {
         env: at.get(&ENV).map(super::service::env).unwrap_or_default(),
         limits: at.get(&LIMITS).iter().flat_map(At::entries).map(limit).collect(),
         timeout: at.read(&TIMEOUT)?,
-        services: names(&file),
+        services: names(&source),
         ..BoundCompose::of(file)
     })
 }
