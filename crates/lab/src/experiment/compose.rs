@@ -53,7 +53,10 @@ pub(crate) fn written_limits(source: &str, service: &str) -> WrittenLimits {
         return WrittenLimits::default();
     };
     let deployed = || service.get("deploy")?.get("resources")?.get("limits")?.get("cpus");
-    let is_number = |node: &Node| matches!(&node.form, Form::Scalar(scalar) if matches!(scalar.origin, Origin::Integer | Origin::Number));
+    let is_number = |node: &Node| match &node.form {
+        Form::Scalar(scalar) => matches!(scalar.origin, Origin::Integer | Origin::Number),
+        _ => false,
+    };
     WrittenLimits {
         has_cpus: service.get("cpus").is_some(),
         has_mem_limit: service.get("mem_limit").is_some(),
@@ -259,6 +262,17 @@ services:
             assert_eq!((experiment.name.as_str(), experiment.services.len()), (name, 1), "{text}");
             assert!(text.contains("at 127.0.0.1:8080.\n"), "only one is published: {text}");
         }
+    }
+
+    #[test]
+    fn limits_are_found_where_they_are_written() {
+        let of = |service: &str| written_limits(&format!("services:\n  web: {service}\n"), "web");
+        let none = WrittenLimits::default();
+        let plain = WrittenLimits { has_cpus: true, has_mem_limit: true, ..none };
+        let deployed = |cpus: &str| of(&format!("{{ deploy: {{ resources: {{ limits: {{ cpus: {cpus} }} }} }} }}"));
+        assert_eq!(of("{ cpus: 1, mem_limit: 64m }"), plain);
+        assert_eq!(deployed("0.5"), WrittenLimits { has_number_in_deploy: true, ..none });
+        assert_eq!((deployed("'0.5'"), of("{ image: web }")), (none, none));
     }
 
     #[test]
