@@ -13,6 +13,7 @@ use narrows_telemetry::otlp::{Receiver, Weights, is_loopback};
 use narrows_telemetry::run_file::{Reader, RunFile};
 
 use crate::adoption::AdoptedChildren;
+use crate::cluster::Found;
 use crate::experiment::{Experiment, Telemetry, Variant, redacted};
 use crate::guard::Guard;
 use crate::leftovers::{Leftovers, new_mark};
@@ -210,11 +211,15 @@ fn run_trials(
         ports: Ports::new(),
         setups: Setups::default(),
         containers: None,
+        deployments: Found::default(),
         planned_faults: Vec::new(),
         faults: Faults::default(),
         stop,
     };
     let result = each_trial(&mut bench, file, &options.path, trials, todo, work, progress);
+    if let Err(error) = bench.deployments.restore() {
+        progress.tell(&Event::Note(&format!("Deployments stay as the last variant set them: {error}")));
+    }
     bench.guard.done();
     sampler.stop();
     receiver.stop();

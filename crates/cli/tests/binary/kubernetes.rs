@@ -95,7 +95,7 @@ fn an_experiment_without_images_is_refused_by_service() {
 fn in_a_cluster(api: &str, target: &str) -> Bench {
     Bench::new(&format!(
         "experiment: shop\n\
-         system:\n  kubernetes: {{ namespace: shop, selector: app=web, server: \"{api}\", timeout: 30s }}\n  \
+         system:\n  kubernetes: {{ namespace: shop, selector: app=web, server: \"{api}\", timeout: 30s, settle: 0s }}\n  \
          services: {{ web: {{ address: \"{target}\" }} }}\n\
          load:\n  target: web\n  warmup: 0s\n  \
          scenarios: {{ main: {{ model: constant-vus, vus: 1, duration: 2s, think_time: 100ms, request: GET / }} }}\n"

@@ -59,12 +59,12 @@ impl Api {
         ))
     }
 
-    /// Changes parts of an object by a strategic merge patch, which joins lists of containers and variables by name.
+    /// Changes parts of an object by a merge patch, which joins maps and replaces lists.
     pub(super) fn patch(&self, path: &str, change: &Value) -> Result<Value, Refusal> {
         let body = change.to_string();
         self.exchange(&format!(
             "PATCH {path} HTTP/1.0\r\nHost: {}\r\nAccept: application/json\r\nContent-Type: \
-             application/strategic-merge-patch+json\r\nContent-Length: {}\r\n\r\n{body}",
+             application/merge-patch+json\r\nContent-Length: {}\r\n\r\n{body}",
             self.url.authority(),
             body.len(),
         ))

@@ -1,6 +1,6 @@
 //! A system in a Kubernetes cluster: its pods are looked at before and after each load, its Deployments set to a variant.
 //!
-//! Nothing is started or deleted. A trial waits until rollouts are complete and every pod of the selector is ready, and
+//! Nothing is started or deleted, and what was set is set back after the run. A trial waits until rollouts are complete and every pod of the selector is ready, and
 //! fails with the reason of the first that cannot be. Pods that change under load are a caveat, not an error: the load has
 //! felt it. CPU, memory and throttling come from the kubelets' pages, through the API server.
 
@@ -12,6 +12,7 @@ use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
 use narrows_model::caveat::TrialCaveat;
+use narrows_telemetry::http::Url;
 use narrows_telemetry::scrape::Endpoint;
 use serde_json::Value;
 
@@ -19,6 +20,7 @@ use crate::Error;
 use crate::experiment::BoundCluster;
 use api::{Api, Refusal, escaped};
 use pods::Pod;
+pub(crate) use rollout::Found;
 
 const POLL: Duration = Duration::from_millis(500);
 /// Of each node's kubelet: sums of pods, and containers with their limits and throttling.
@@ -34,27 +36,38 @@ pub(crate) struct Cluster {
 }
 
 impl Cluster {
-    /// Sets the Deployments of a variant and waits until the system can be used. `meanwhile` is called between two looks;
+    /// Sets the Deployments of a variant, keeps how they were found, and waits until the system can be used. `meanwhile` is called between two looks;
     /// its error ends the wait.
     ///
     /// # Errors
     /// [`Error::Cluster`] when the API server cannot be used, the selector matches nothing, or a pod is not ready in time.
     pub(crate) fn attach(
         settings: BoundCluster,
+        found: &mut Found,
         meanwhile: &mut dyn FnMut() -> Result<(), Error>,
     ) -> Result<Self, Error> {
         let mut cluster = Self { api: Api::new(settings.server.clone()), settings, pods: Vec::new() };
         for change in &cluster.settings.deployments {
-            rollout::set(&cluster, change)?;
+            found.set(&cluster, change)?;
         }
         let deadline = Instant::now() + cluster.settings.timeout;
+        let Some(mut problem) = cluster.look(deadline)? else { return Ok(cluster) };
+        // Proxies of nodes learn of a pod after it is ready. Connections that are opened before then all go to older pods.
+        let settle = cluster.settings.settle;
+        let mut ready_since = None;
         loop {
-            let Some(problem) = cluster.look(deadline)? else { return Ok(cluster) };
             meanwhile()?;
-            if Instant::now() > deadline {
+            if ready_since.is_some_and(|since: Instant| since.elapsed() >= settle) {
+                return Ok(cluster);
+            }
+            if ready_since.is_none() && Instant::now() > deadline {
                 return Err(cluster.not_ready(&problem));
             }
             std::thread::sleep(POLL);
+            match cluster.look(deadline)? {
+                Some(missing) => (problem, ready_since) = (missing, None),
+                None => ready_since = ready_since.or_else(|| Some(Instant::now())),
+            }
         }
     }
 
@@ -103,7 +116,7 @@ impl Cluster {
     }
 
     fn get(&self, path: &str, what: &str) -> Result<Value, Error> {
-        self.api.get(path).map_err(|refusal| self.refused(refusal, what))
+        self.api.get(path).map_err(|refusal| refused(&self.settings.server, refusal, what))
     }
 
     /// The pages of the kubelets whose pods take part.
@@ -114,6 +127,8 @@ impl Cluster {
         let page = |node: &str, page: &str| Endpoint {
             service: KUBELET.to_owned(),
             url: self.api.url(&format!("/api/v1/nodes/{}/proxy/{page}", escaped(node))),
+            // A node has pods of others, whose workloads may have the same names.
+            only: Some(("namespace".to_owned(), self.settings.namespace.clone())),
         };
         nodes
             .iter()
@@ -142,30 +157,28 @@ impl Cluster {
         Ok((!changes.is_empty()).then_some(TrialCaveat::PodsChanged { changes }))
     }
 
-    fn refused(&self, refusal: Refusal, what: &str) -> Error {
-        let server = &self.settings.server;
-        match refusal {
-            Refusal::Unreachable(why) => failed(
-                format!("cannot {what}: no API server at {server}: {why}"),
-                "start `kubectl proxy`, or set `system.kubernetes.server` to where one listens",
-            ),
-            Refusal::Status(status @ (401 | 403), message) => failed(
-                format!("cannot {what}: the API server responds {status}: {message}"),
-                "`kubectl proxy` uses your own rights; docs/reference/kubernetes.md lists those that are needed",
-            ),
-            Refusal::Status(status, message) => Error::Cluster {
-                what: format!("cannot {what}: the API server responds {status}: {message}"),
-                hint: None,
-            },
-        }
-    }
-
     fn not_ready(&self, problem: &str) -> Error {
         let namespace = &self.settings.namespace;
         failed(
             format!("the system in namespace `{namespace}` is not ready: {problem}"),
             format!("`kubectl --namespace {namespace} describe pods` says more"),
         )
+    }
+}
+
+fn refused(server: &Url, refusal: Refusal, what: &str) -> Error {
+    match refusal {
+        Refusal::Unreachable(why) => failed(
+            format!("cannot {what}: no API server at {server}: {why}"),
+            "start `kubectl proxy`, or set `system.kubernetes.server` to where one listens",
+        ),
+        Refusal::Status(status @ (401 | 403), message) => failed(
+            format!("cannot {what}: the API server responds {status}: {message}"),
+            "`kubectl proxy` uses your own rights; docs/reference/kubernetes.md lists those that are needed",
+        ),
+        Refusal::Status(status, message) => {
+            Error::Cluster { what: format!("cannot {what}: the API server responds {status}: {message}"), hint: None }
+        }
     }
 }
 

@@ -91,8 +91,10 @@ fn problem(status: &Value) -> Option<Problem> {
         }
     }
     let conditions = status["conditions"].as_array().into_iter().flatten();
-    let mut unscheduled = conditions.filter(|one| one["type"] == "PodScheduled" && one["status"] == "False");
-    unscheduled.find_map(said).map(|what| Problem { what, is_hopeless: false })
+    // A pod without a node is said to be without one before it is said to be unready.
+    let of =
+        |kind: &str| conditions.clone().filter(|one| one["type"] == kind && one["status"] == "False").find_map(said);
+    of("PodScheduled").or_else(|| of("Ready")).map(|what| Problem { what, is_hopeless: false })
 }
 
 /// Changes to pods between two lists, in words.
@@ -161,6 +163,10 @@ mod tests {
         let nowhere =
             json!({ "type": "PodScheduled", "status": "False", "reason": "Unschedulable", "message": "0/1 nodes" });
         assert_eq!(of(&json!({ "conditions": [nowhere] })).problem.unwrap().what, "Unschedulable: 0/1 nodes");
+        let message = "containers with unready status: [shop]";
+        let unready = json!({ "type": "Ready", "status": "False", "reason": "ContainersNotReady", "message": message });
+        let problem = of(&json!({ "conditions": [unready] })).problem.unwrap();
+        assert_eq!((problem.what, problem.is_hopeless), (format!("ContainersNotReady: {message}"), false));
         assert_eq!(list(&json!({})), []);
     }
 

@@ -1,19 +1,107 @@
-//! Deployments of a variant: what is set, and whether its rollout is complete.
+//! Deployments of a variant: what is set, whether its rollout is complete, and what was there before the run.
 
+use narrows_telemetry::http::Url;
 use serde_json::{Map, Value, json};
 
-use super::Cluster;
-use super::api::escaped;
+use super::api::{Api, escaped};
+use super::{Cluster, refused};
 use crate::Error;
 use crate::experiment::BoundDeployment;
 
-/// Sets what a variant says about a Deployment. One that is so already stays as it is.
-pub(super) fn set(cluster: &Cluster, wanted: &BoundDeployment) -> Result<(), Error> {
-    let current = get(cluster, wanted)?;
-    let container = current["spec"]["template"]["spec"]["containers"][0]["name"].as_str().unwrap_or_default();
-    let what = format!("set Deployment `{}`", wanted.name);
-    let patched = cluster.api.patch(&path(cluster, wanted), &change(wanted, container));
-    patched.map(drop).map_err(|refusal| cluster.refused(refusal, &what))
+/// Deployments as a run found them, as far as it has changed them.
+#[derive(Debug, Default)]
+pub(crate) struct Found(Vec<FoundDeployment>);
+
+#[derive(Debug)]
+struct FoundDeployment {
+    server: Url,
+    path: String,
+    name: String,
+    /// None until a variant sets them.
+    replicas: Option<Value>,
+    /// None until a variant sets something of them.
+    containers: Option<Value>,
+}
+
+impl Found {
+    /// Sets what a variant says about a Deployment; what it does not say becomes as it was before the run.
+    pub(super) fn set(&mut self, cluster: &Cluster, wanted: &BoundDeployment) -> Result<(), Error> {
+        let path = path(cluster, wanted);
+        let current = get(cluster, wanted)?;
+        let server = &cluster.settings.server;
+        let known = self.0.iter().position(|found| found.path == path && found.server == *server);
+        let known = known.unwrap_or_else(|| {
+            let (server, name) = (server.clone(), wanted.name.clone());
+            self.0.push(FoundDeployment { server, path, name, replicas: None, containers: None });
+            self.0.len() - 1
+        });
+        let found = &mut self.0[known];
+        found.keep(&current["spec"], wanted);
+        found.patch(wanted, "set")
+    }
+
+    /// Sets all of them back, without waiting for their rollouts. The first failure ends it.
+    ///
+    /// # Errors
+    /// [`Error::Cluster`] when the API server cannot be used.
+    pub(crate) fn restore(&mut self) -> Result<(), Error> {
+        self.0.drain(..).try_for_each(|found| found.patch(&BoundDeployment::default(), "set back"))
+    }
+}
+
+impl FoundDeployment {
+    /// Keeps the parts that a variant is the first to set.
+    fn keep(&mut self, spec: &Value, wanted: &BoundDeployment) {
+        if wanted.replicas.is_some() && self.replicas.is_none() {
+            self.replicas = Some(spec["replicas"].clone());
+        }
+        let BoundDeployment { cpus, memory_bytes, image, env, .. } = wanted;
+        let is_of_container = cpus.is_some() || memory_bytes.is_some() || image.is_some() || !env.is_empty();
+        if is_of_container && self.containers.is_none() {
+            self.containers = Some(spec["template"]["spec"]["containers"].clone());
+        }
+    }
+
+    fn patch(&self, wanted: &BoundDeployment, verb: &str) -> Result<(), Error> {
+        let patched = Api::new(self.server.clone()).patch(&self.path, &self.with(wanted));
+        patched
+            .map(drop)
+            .map_err(|refusal| refused(&self.server, refusal, &format!("{verb} Deployment `{}`", self.name)))
+    }
+
+    /// The Deployment as it was, with what a variant sets. A list of containers replaces the whole list.
+    fn with(&self, wanted: &BoundDeployment) -> Value {
+        let mut spec = Map::new();
+        if let Some(replicas) = &self.replicas {
+            spec.insert("replicas".to_owned(), wanted.replicas.map_or_else(|| replicas.clone(), Value::from));
+        }
+        if let Some(containers) = &self.containers {
+            let mut containers = containers.clone();
+            if let Some(first) = containers.get_mut(0) {
+                change(first, wanted);
+            }
+            spec.insert("template".to_owned(), json!({ "spec": { "containers": containers } }));
+        }
+        json!({ "spec": spec })
+    }
+}
+
+fn change(container: &mut Value, wanted: &BoundDeployment) {
+    if let Some(image) = &wanted.image {
+        container["image"] = image.as_str().into();
+    }
+    if let Some(cpus) = wanted.cpus {
+        container["resources"]["limits"]["cpu"] = format!("{}m", ((cpus * 1000.0).round() as u64).max(1)).into();
+    }
+    if let Some(bytes) = wanted.memory_bytes {
+        container["resources"]["limits"]["memory"] = bytes.to_string().into();
+    }
+    if !wanted.env.is_empty() {
+        let old = container["env"].as_array().cloned().unwrap_or_default();
+        let kept = old.into_iter().filter(|one| wanted.env.iter().all(|(name, _)| one["name"] != name.as_str()));
+        let new = wanted.env.iter().map(|(name, value)| json!({ "name": name, "value": value }));
+        container["env"] = kept.chain(new).collect();
+    }
 }
 
 /// Progress that is still missing, if any is.
@@ -28,37 +116,6 @@ fn get(cluster: &Cluster, wanted: &BoundDeployment) -> Result<Value, Error> {
 fn path(cluster: &Cluster, wanted: &BoundDeployment) -> String {
     let (namespace, name) = (escaped(&cluster.settings.namespace), escaped(&wanted.name));
     format!("/apis/apps/v1/namespaces/{namespace}/deployments/{name}")
-}
-
-/// The patch, of the first container.
-fn change(wanted: &BoundDeployment, container: &str) -> Value {
-    let mut one = Map::new();
-    if let Some(image) = &wanted.image {
-        one.insert("image".to_owned(), image.as_str().into());
-    }
-    let mut limits = Map::new();
-    if let Some(cpus) = wanted.cpus {
-        limits.insert("cpu".to_owned(), format!("{}m", ((cpus * 1000.0).round() as u64).max(1)).into());
-    }
-    if let Some(bytes) = wanted.memory_bytes {
-        limits.insert("memory".to_owned(), bytes.to_string().into());
-    }
-    if !limits.is_empty() {
-        one.insert("resources".to_owned(), json!({ "limits": limits }));
-    }
-    if !wanted.env.is_empty() {
-        let variables = wanted.env.iter().map(|(name, value)| json!({ "name": name, "value": value }));
-        one.insert("env".to_owned(), variables.collect());
-    }
-    let mut spec = Map::new();
-    if let Some(replicas) = wanted.replicas {
-        spec.insert("replicas".to_owned(), replicas.into());
-    }
-    if !one.is_empty() {
-        one.insert("name".to_owned(), container.into());
-        spec.insert("template".to_owned(), json!({ "spec": { "containers": [one] } }));
-    }
-    json!({ "spec": spec })
 }
 
 /// State of a rollout that is not complete; `None` if it is.
@@ -82,16 +139,30 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_what_a_variant_says_is_changed() {
-        let mut wanted = BoundDeployment { name: "shop".to_owned(), replicas: Some(3), ..BoundDeployment::default() };
-        assert_eq!(change(&wanted, "main"), json!({ "spec": { "replicas": 3 } }));
-        wanted =
-            BoundDeployment { replicas: None, cpus: Some(0.35), env: vec![("A".to_owned(), "1".to_owned())], ..wanted };
-        let container = json!({ "name": "main", "resources": { "limits": { "cpu": "350m" } }, "env": [{ "name": "A", "value": "1" }] });
-        assert_eq!(
-            change(&wanted, "main"),
-            json!({ "spec": { "template": { "spec": { "containers": [container] } } } })
-        );
+    fn a_deployment_is_changed_from_what_it_was_and_only_where_a_variant_sets_it() {
+        let server = Url::parse("http://127.0.0.1:1").unwrap();
+        let mut found =
+            FoundDeployment { server, path: String::new(), name: String::new(), replicas: None, containers: None };
+        let was = json!([
+            { "name": "main", "env": [{ "name": "A", "value": "0" }, { "name": "B", "value": "0" }] },
+            { "name": "other" },
+        ]);
+        let spec = json!({ "replicas": 2, "template": { "spec": { "containers": was } } });
+        let nothing = BoundDeployment::default();
+        let scaled = BoundDeployment { replicas: Some(3), ..nothing.clone() };
+        found.keep(&spec, &scaled);
+        assert_eq!(found.with(&scaled), json!({ "spec": { "replicas": 3 } }));
+        let limited =
+            BoundDeployment { cpus: Some(0.35), env: vec![("A".to_owned(), "1".to_owned())], ..nothing.clone() };
+        found.keep(&spec, &limited);
+        let limits = json!({ "limits": { "cpu": "350m" } });
+        let env = json!([{ "name": "B", "value": "0" }, { "name": "A", "value": "1" }]);
+        let containers = json!([{ "name": "main", "env": env, "resources": limits }, { "name": "other" }]);
+        let of = |containers: &Value| json!({ "spec": { "containers": containers } });
+        assert_eq!(found.with(&limited), json!({ "spec": { "replicas": 2, "template": of(&containers) } }));
+        // What a variant has set is not what was found.
+        found.keep(&json!({ "replicas": 3, "template": of(&containers) }), &limited);
+        assert_eq!(found.with(&nothing), json!({ "spec": { "replicas": 2, "template": of(&was) } }));
     }
 
     #[test]

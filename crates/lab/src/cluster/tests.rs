@@ -4,7 +4,6 @@ use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpListener;
 use std::sync::mpsc::{Receiver, sync_channel};
 
-use narrows_telemetry::http::Url;
 use serde_json::json;
 
 use super::*;
@@ -46,6 +45,7 @@ fn settings(server: Url, deployments: Vec<BoundDeployment>) -> BoundCluster {
         selector: "app=shop".to_owned(),
         server,
         timeout: Duration::from_secs(60),
+        settle: Duration::ZERO,
         deployments,
     }
 }
@@ -63,7 +63,7 @@ fn list(pods: &[Value]) -> (u16, Value) {
 }
 
 fn attach(settings: BoundCluster) -> Result<Cluster, (String, Option<String>)> {
-    Cluster::attach(settings, &mut || Ok(())).map_err(|error| (error.to_string(), error.hint()))
+    Cluster::attach(settings, &mut Found::default(), &mut || Ok(())).map_err(|error| (error.to_string(), error.hint()))
 }
 
 #[test]
@@ -89,20 +89,24 @@ fn a_system_is_used_once_its_pods_are_ready_and_watched_from_then_on() {
 }
 
 #[test]
-fn a_variant_sets_deployments_and_waits_for_their_rollout() {
-    let deployment = |available: u64| {
-        let containers = json!([{ "name": "main" }]);
+fn a_variant_sets_deployments_waits_for_their_rollout_and_sets_them_back() {
+    let deployment = |replicas: u64, available: u64| {
         let status = json!({ "observedGeneration": 1, "updatedReplicas": available, "availableReplicas": available, "replicas": available });
-        let spec = json!({ "replicas": 3, "template": { "spec": { "containers": containers } } });
-        (200, json!({ "metadata": { "generation": 1 }, "spec": spec, "status": status }))
+        (200, json!({ "metadata": { "generation": 1 }, "spec": { "replicas": replicas }, "status": status }))
     };
     let pods = list(&[pod("a", "True")]);
-    let (url, requests) = server(vec![deployment(1), deployment(1), deployment(1), pods.clone(), deployment(3), pods]);
+    let (before, patched, unready, ready) = (deployment(2, 2), deployment(3, 2), deployment(3, 2), deployment(3, 3));
+    let (url, requests) = server(vec![before.clone(), patched, unready, pods.clone(), ready, pods, before]);
     let wanted = BoundDeployment { name: "shop".to_owned(), replicas: Some(3), ..BoundDeployment::default() };
-    attach(settings(url, vec![wanted])).unwrap();
+    let mut found = Found::default();
+    Cluster::attach(settings(url, vec![wanted]), &mut found, &mut || Ok(())).unwrap();
+    found.restore().unwrap();
+    found.restore().unwrap();
     let path = "/apis/apps/v1/namespaces/shop/deployments/shop";
     let all: Vec<String> = requests.iter().collect();
-    assert_eq!(all[..2], [format!("GET {path}"), format!("PATCH {path}{}", json!({ "spec": { "replicas": 3 } }))]);
+    let patch = |replicas: u64| format!("PATCH {path}{}", json!({ "spec": { "replicas": replicas } }));
+    assert_eq!(all[..2], [format!("GET {path}"), patch(3)]);
+    assert_eq!(all[2..].iter().filter(|request| request.starts_with("PATCH")).collect::<Vec<_>>(), [&patch(2)]);
 }
 
 #[test]

@@ -32,7 +32,7 @@ use narrows_telemetry::scrape::Scraper;
 use crate::Error;
 use crate::adoption::AdoptedChildren;
 use crate::attach::missing_pages;
-use crate::cluster::Cluster;
+use crate::cluster::{Cluster, Found};
 use crate::components::gauges::Poller;
 use crate::components::sidecar;
 use crate::containers::Project;
@@ -150,6 +150,8 @@ pub(crate) struct Bench<'a> {
     pub(crate) setups: Setups,
     /// Containers of the trial under way.
     pub(crate) containers: Option<Project>,
+    /// What the trials so far have changed in a cluster, as it was before.
+    pub(crate) deployments: Found,
     /// Those of the trial under way, until its load begins.
     pub(crate) planned_faults: Vec<Fault>,
     /// Those of the load under way.
@@ -275,8 +277,9 @@ impl Bench<'_> {
     }
 
     /// Brings the system in a cluster into the state of a variant.
-    fn attach_cluster(&self, bound: BoundCluster) -> Result<Cluster, Error> {
-        Cluster::attach(bound, &mut || signalled(self.stop))
+    fn attach_cluster(&mut self, bound: BoundCluster) -> Result<Cluster, Error> {
+        let stop = self.stop;
+        Cluster::attach(bound, &mut self.deployments, &mut || signalled(stop))
     }
 
     /// Begins to read the experiment's pages of metrics, if it has any.

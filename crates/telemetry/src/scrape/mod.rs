@@ -20,6 +20,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use hyper::StatusCode;
 use hyper::header::CONTENT_TYPE;
+use narrows_model::series::SeriesKey;
 use tokio::runtime::{Builder, Runtime};
 use tokio::sync::watch;
 use tokio::task::JoinSet;
@@ -70,6 +71,8 @@ pub struct Endpoint {
     pub service: String,
     /// Where the page is.
     pub url: Url,
+    /// A label and its value: series with another value of it are of no interest. All are kept without one.
+    pub only: Option<(String, String)>,
 }
 
 impl Endpoint {
@@ -81,7 +84,12 @@ impl Endpoint {
         let named = text.split_once('=').filter(|(name, _)| !name.is_empty() && !name.contains(['/', ':', '?']));
         let (name, url) = named.map_or((None, text), |(name, url)| (Some(name), url));
         let url = Url::parse(url)?;
-        Ok(Self { service: name.map_or_else(|| url.authority().to_owned(), str::to_owned), url })
+        Ok(Self { service: name.map_or_else(|| url.authority().to_owned(), str::to_owned), url, only: None })
+    }
+
+    fn is_wanted(&self, key: &SeriesKey) -> bool {
+        let other = |(label, value): &(String, String)| key.labels.get(label).is_some_and(|found| found != value);
+        !self.only.as_ref().is_some_and(other)
     }
 }
 
@@ -260,7 +268,9 @@ impl Source {
 
     async fn page(&mut self) -> Result<page::Page, String> {
         let response = self.client.get(ACCEPT).await.map_err(|error| error.to_string())?;
-        page_of(&response, &self.endpoint.service, now_ns())
+        let mut page = page_of(&response, &self.endpoint.service, now_ns())?;
+        page.points.retain(|(key, _)| self.endpoint.is_wanted(key));
+        Ok(page)
     }
 }
 

@@ -93,6 +93,17 @@ fn pages_become_points_again_and_again_and_failures_are_counted() {
 }
 
 #[test]
+fn series_of_others_on_a_page_are_left_out() {
+    let page =
+        ok("text/plain", "cores 2\ncpu{namespace=\"shop\"} 1\ncpu{namespace=\"other\"} 1\ncpu{namespace=\"\"} 1\n");
+    let only = Some(("namespace".to_owned(), "shop".to_owned()));
+    let (scraper, told) = start(vec![Endpoint { only, ..endpoint(server(vec![page.clone(), page])) }]).unwrap();
+    let kept: Vec<String> = told.recv().unwrap().into_iter().map(|(key, _)| key.name).collect();
+    assert_eq!(kept, ["cores", "cpu"]);
+    assert_eq!(scraper.stop()[0].malformed, 0);
+}
+
+#[test]
 fn an_endpoint_without_metrics_is_said_before_anything_starts() {
     let dead = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
     let endless = "HTTP/1.1 200 OK\r\nContent-Length: 99999999\r\n\r\n".to_owned() + &"x".repeat(64);

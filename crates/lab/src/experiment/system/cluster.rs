@@ -13,7 +13,7 @@ use crate::experiment::grammar::complete::complete;
 use crate::experiment::grammar::key::{Key, Value, optional, parameter};
 use crate::experiment::grammar::kind::{self, AS_TEXT, Simple, Whole, no_hint};
 use crate::experiment::grammar::shape::{Field, Map, NamedMap, Shape};
-use crate::experiment::grammar::values::{CORES, MANY, MEMORY, POSITIVE_DURATION, environment};
+use crate::experiment::grammar::values::{CORES, DURATION, MANY, MEMORY, POSITIVE_DURATION, environment};
 use crate::experiment::placeholders::names::{SYSTEM, Values};
 
 /// Most replicas that a variant sets.
@@ -47,6 +47,13 @@ const SERVER: Key<Url> = Key::default(
 const TIMEOUT: Key<Duration> =
     Key::default("timeout", POSITIVE_DURATION, "2m", "How long rollouts may take until every pod is ready.");
 
+const SETTLE: Key<Duration> = Key::default(
+    "settle",
+    DURATION,
+    "5s",
+    "How long every pod has to be ready before the load, unless all were so at once. Nodes learn of new pods meanwhile.",
+);
+
 const TEXT: Value<String> = parameter(&kind::TEXT);
 
 const REPLICAS: Key<u64> = Key::optional("replicas", parameter(&Whole::new(1, REPLICAS_MAX)), "How many pods it has.");
@@ -65,10 +72,11 @@ const DEPLOYMENT: Shape = Shape::Map(Map::new(&[REPLICAS.field, CPUS.field, MEMO
 const DEPLOYMENTS: Field = optional(
     "deployments",
     Shape::Named(NamedMap { what: "Deployment", name: &kind::NAME, value: &DEPLOYMENT, least: 0, most: MANY }),
-    "What each variant sets of Deployments, before its load. It stays so after the run.",
+    "What each variant sets of Deployments, before its load. They are set back after the run.",
 );
 
-const SHAPE: Shape = Shape::Map(Map::new(&[NAMESPACE.field, SELECTOR.field, SERVER.field, TIMEOUT.field, DEPLOYMENTS]));
+const SHAPE: Shape =
+    Shape::Map(Map::new(&[NAMESPACE.field, SELECTOR.field, SERVER.field, TIMEOUT.field, SETTLE.field, DEPLOYMENTS]));
 
 pub(crate) const KUBERNETES: Field = optional(
     "kubernetes",
@@ -88,6 +96,8 @@ pub struct BoundCluster {
     pub server: Url,
     /// How long rollouts may take.
     pub timeout: Duration,
+    /// How long every pod has to be ready after a change.
+    pub settle: Duration,
     /// The Deployments that are set.
     pub deployments: Vec<BoundDeployment>,
 }
@@ -129,6 +139,7 @@ pub(crate) fn build(root: At<'_>, values: &Values<'_>, report: &mut Report) -> O
         selector: at.read(&SELECTOR)?,
         server: at.read(&SERVER)?,
         timeout: at.read(&TIMEOUT)?,
+        settle: at.read(&SETTLE)?,
         deployments: at.get(&DEPLOYMENTS).iter().flat_map(At::entries).map(deployment).collect(),
     })
 }
