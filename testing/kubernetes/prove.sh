@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Runs the reference systems on a real cluster: rolls all of them out from deploy/kubernetes, measures customer-360 there with
-# one replica and with three, without and with sidecars, and checks what Narrows says when a pod is deleted under load and when
-# an image is missing. The cluster is ended in any case.
+# one replica and with three, without and with sidecars, and checks what Narrows says when a pod is deleted under load, and
+# when an image, the API server, every pod or a pod's readiness is missing. The cluster is ended in any case.
 #
 # Usage: testing/kubernetes/prove.sh NARROWS [TIME_SCALE]     the binary; a factor on the loads' two minutes, 0.3 unless given
 #
@@ -38,40 +38,62 @@ END
   done
 }
 
-# measure NAMESPACE NAME [OPTION…]: runs the experiment against the Service of customers in a namespace.
+# measure NAMESPACE NAME [OPTION…]: runs the experiment, or what the variable `experiment` names, against the Service of
+# customers in a namespace.
 measure() {
   local namespace=$1 name=$2 address
   shift 2
   address=$(inside kubectl --namespace "$namespace" get service customer --output 'jsonpath={.spec.clusterIP}'):8080
   rm -f "$runs/$name.narrows"
-  inside "$narrows" run deploy/kubernetes/customer-360/experiment.yaml --set "namespace=$namespace" --set "address=$address" \
+  inside "$narrows" run "${experiment:-$base/customer-360/experiment.yaml}" --set "namespace=$namespace" --set "address=$address" \
     --time-scale "$time_scale" --out "$runs/$name.narrows" "$@"
+}
+
+# refused NAME TEXT: expects that nothing can be measured, and why.
+refused() {
+  local code=0
+  measure customer-360 "$1" --variant one-replica >"$runs/$1.txt" 2>&1 || code=$?
+  [ "$code" = 2 ] || fail "expected exit code 2 of $1, got $code: $(tail -n 30 "$runs/$1.txt")"
+  expect "$2" "$runs/$1.txt"
+}
+
+image_of_person() { inside kubectl --namespace customer-360 set image deployment/person "person=$1"; }
+
+# changed NAME SED: the experiment with something else in it.
+changed() {
+  sed -e "$2" $base/customer-360/experiment.yaml >"$out/work/$1.yaml"
+  echo "$out/work/$1.yaml"
 }
 
 # expect TEXT FILE
 expect() { grep -qF -- "$1" "$2" || fail "expected \`$1\` in $2: $(tail -n 30 "$2")"; }
 
+base=deploy/kubernetes
 mkdir -p "$runs"
 trap '"$here/cluster.sh" down' EXIT
 "$here/images.sh" "$narrows"
 "$here/cluster.sh" up
 "$here/cluster.sh" load "$out"/images/*.tar
 
-base=deploy/kubernetes
 roll_out customer-360 customer-360/base $base/customer-360/base/manifests.yaml
 inside kubectl proxy --port 8001 >"$runs/proxy.log" 2>&1 &
 measure customer-360 plain
+replicas=$(inside kubectl --namespace customer-360 get deployment customer --output 'jsonpath={.spec.replicas}')
+[ "$replicas" = 1 ] || fail "expected that customer has its one replica back, found $replicas"
 echo "deleting a pod under load" >&2
 (sleep 5 && inside kubectl --namespace customer-360 delete pod --selector app.kubernetes.io/name=person --wait=false) &
 measure customer-360 deleted --variant three-replicas >"$runs/deleted.txt" 2>&1 || true
 expect "Pods changed under load" "$runs/deleted.txt"
 echo "taking an image away" >&2
-inside kubectl --namespace customer-360 patch deployment person --type strategic --patch \
-  '{"spec":{"template":{"spec":{"containers":[{"name":"person","image":"localhost/missing:1","imagePullPolicy":"Never"}]}}}}'
-code=0
-measure customer-360 missing --variant one-replica >"$runs/missing.txt" 2>&1 || code=$?
-[ "$code" = 2 ] || fail "expected exit code 2 without the image, got $code"
-expect ErrImageNeverPull "$runs/missing.txt"
+image_of_person localhost/missing:1
+refused missing ErrImageNeverPull
+image_of_person localhost/narrows:1
+echo "asking for what is not there" >&2
+experiment=$(changed nothing 's/part-of=customer-360/part-of=nothing/; /deployments:/,/customer: { replicas/d') refused nothing "no pod in namespace"
+experiment=$(changed nobody '/selector:/a\    server: http://127.0.0.1:8002') refused nobody "no API server at"
+inside kubectl --namespace customer-360 patch deployment person --type json --patch \
+  '[{"op":"replace","path":"/spec/template/spec/containers/0/readinessProbe/httpGet/path","value":"/nowhere"}]'
+experiment=$(changed unready '/selector:/a\    timeout: 10s') refused unready "containers with unready status"
 inside kubectl delete namespace customer-360 --wait=true
 
 roll_out sidecars customer-360/with-sidecars $base/customer-360/with-sidecars/manifests.yaml
