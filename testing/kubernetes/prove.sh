@@ -57,7 +57,11 @@ refused() {
   expect "$2" "$runs/$1.txt"
 }
 
-image_of_person() { inside kubectl --namespace customer-360 set image deployment/person "person=$1"; }
+# Only with this policy is an image that is not there missing for good.
+image_of_person() {
+  inside kubectl --namespace customer-360 patch deployment person --type strategic --patch \
+    "{\"spec\":{\"template\":{\"spec\":{\"containers\":[{\"name\":\"person\",\"image\":\"$1\",\"imagePullPolicy\":\"Never\"}]}}}}"
+}
 
 # changed NAME SED: the experiment with something else in it.
 changed() {
