@@ -37,7 +37,7 @@ pub fn trial_caveat(caveat: &C) -> String {
             "This trial searched for the capacity in {probes} probes, {above} of them above it: read its windows one by one, \
              because its totals and objectives mix them."
         ),
-        C::ServiceElsewhere { service, places } => format!(
+        C::ServiceElsewhere { service, places, .. } => format!(
             "Narrows did not start {service}, which is at {}: its CPU and memory are known only as far as it or its platform \
              reports them.",
             units::names(places, SERVICES_NAMED_MAX)

@@ -8,7 +8,7 @@ mod api;
 mod pods;
 mod rollout;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::{Duration, Instant};
 
 use narrows_model::caveat::TrialCaveat;
@@ -121,16 +121,13 @@ impl Cluster {
 
     /// The pages of the kubelets whose pods take part.
     pub(crate) fn pages(&self) -> Vec<Endpoint> {
-        let mut nodes: Vec<&str> = self.pods.iter().filter_map(|pod| pod.node.as_deref()).collect();
-        nodes.sort_unstable();
-        nodes.dedup();
         let page = |node: &str, page: &str| Endpoint {
             service: KUBELET.to_owned(),
             url: self.api.url(&format!("/api/v1/nodes/{}/proxy/{page}", escaped(node))),
             // A node has pods of others, whose workloads may have the same names.
             only: Some(("namespace".to_owned(), self.settings.namespace.clone())),
         };
-        nodes
+        self.nodes()
             .iter()
             .flat_map(|node| PAGES.iter().map(move |name| (node, name)))
             .map(|(node, name)| page(node, name))
@@ -139,13 +136,31 @@ impl Cluster {
 
     /// A caveat for each workload, under whose name figures of its pods are kept.
     pub(crate) fn workloads(&self) -> Vec<TrialCaveat> {
-        let mut workloads: BTreeMap<&str, Vec<String>> = BTreeMap::new();
+        let here: Vec<&str> = self.nodes().into_iter().filter(|node| self.is_here(node)).collect();
+        let mut workloads: BTreeMap<&str, (Vec<String>, bool)> = BTreeMap::new();
         for pod in &self.pods {
-            workloads.entry(&pod.workload).or_default().push(pod.name.clone());
+            let (places, is_here) = workloads.entry(&pod.workload).or_insert((Vec::new(), true));
+            places.push(pod.name.clone());
+            *is_here &= pod.node.as_ref().is_some_and(|node| here.contains(&node.as_str()));
         }
-        let caveat =
-            |(service, places): (&str, _)| TrialCaveat::ServiceElsewhere { service: service.to_owned(), places };
+        let caveat = |(service, (places, is_here)): (&str, _)| TrialCaveat::ServiceElsewhere {
+            service: service.to_owned(),
+            places,
+            is_here,
+        };
         workloads.into_iter().map(caveat).collect()
+    }
+
+    /// The nodes of the pods, each once.
+    fn nodes(&self) -> BTreeSet<&str> {
+        self.pods.iter().filter_map(|pod| pod.node.as_deref()).collect()
+    }
+
+    /// Whether a node has this machine's kernel, as those of kind have. False where the API server does not say.
+    fn is_here(&self, node: &str) -> bool {
+        let Ok(boot_id) = std::fs::read_to_string("/proc/sys/kernel/random/boot_id") else { return false };
+        let found = self.api.get(&format!("/api/v1/nodes/{}", escaped(node)));
+        found.is_ok_and(|node| node["status"]["nodeInfo"]["bootID"].as_str() == Some(boot_id.trim()))
     }
 
     /// Caveat on pods that have changed since the load began, if any have.

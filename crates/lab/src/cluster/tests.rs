@@ -69,9 +69,12 @@ fn attach(settings: BoundCluster) -> Result<Cluster, (String, Option<String>)> {
 #[test]
 fn a_system_is_used_once_its_pods_are_ready_and_watched_from_then_on() {
     let (one, other) = (pod("a", "True"), pod("b", "True"));
+    let boot_id = std::fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap();
+    let node = json!({ "status": { "nodeInfo": { "bootID": boot_id.trim() } } });
     let (url, requests) = server(vec![
         list(&[one.clone(), pod("b", "False")]),
         list(&[one.clone(), other.clone()]),
+        (200, node),
         list(&[one.clone(), other]),
         list(&[one]),
     ]);
@@ -79,7 +82,11 @@ fn a_system_is_used_once_its_pods_are_ready_and_watched_from_then_on() {
     assert_eq!(requests.recv().unwrap(), "GET /api/v1/namespaces/shop/pods?labelSelector=app%3Dshop");
     let pages: Vec<String> = cluster.pages().iter().map(|page| page.url.path().to_owned()).collect();
     assert_eq!(pages, PAGES.map(|page| format!("/api/v1/nodes/node-1/proxy/{page}")));
-    let places = |name: &str| TrialCaveat::ServiceElsewhere { service: name.to_owned(), places: vec![name.to_owned()] };
+    let places = |name: &str| TrialCaveat::ServiceElsewhere {
+        service: name.to_owned(),
+        places: vec![name.to_owned()],
+        is_here: true,
+    };
     assert_eq!(cluster.workloads(), ["a", "b"].map(places));
     assert_eq!(cluster.changes().unwrap(), None);
     assert_eq!(cluster.changes().unwrap(), Some(TrialCaveat::PodsChanged { changes: vec!["b is gone".to_owned()] }));

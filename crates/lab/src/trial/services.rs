@@ -399,7 +399,11 @@ pub(super) fn elsewhere(services: &[BoundService]) -> Vec<TrialCaveat> {
             places.entry(&service.name).or_default().push(place.to_string());
         }
     }
-    let caveat = |(service, places): (&str, _)| TrialCaveat::ServiceElsewhere { service: service.to_owned(), places };
+    let caveat = |(service, places): (&str, _)| TrialCaveat::ServiceElsewhere {
+        service: service.to_owned(),
+        places,
+        is_here: false,
+    };
     places.into_iter().map(caveat).collect()
 }
 

@@ -50,6 +50,9 @@ pub enum TrialCaveat {
         service: String,
         /// Where its replicas are, `HOST:PORT` each.
         places: Vec<String>,
+        /// Whether all of them share the processors of the machine that measured.
+        #[serde(default)]
+        is_here: bool,
     },
     /// Pods of a cluster changed while the load ran.
     PodsChanged {

@@ -47,26 +47,29 @@ pub(crate) fn add_replicas(trial: &mut TrialEvidence) {
     let has_spans = |service: &str| trial.operations.iter().any(|operation| operation.service == service);
     let is_wanted = |service: &str| match (has_started, elsewhere.is_empty()) {
         (false, true) => true,
-        (false, false) => elsewhere.contains(service) || has_spans(service),
-        (true, _) => elsewhere.contains(service),
+        (false, false) => elsewhere.contains_key(service) || has_spans(service),
+        (true, _) => elsewhere.contains_key(service),
     };
     let sampled: BTreeSet<String> = sampled_services(trial);
     let wanted: Vec<String> =
         services(trial).difference(&sampled).filter(|service| is_wanted(service)).cloned().collect();
     let mut added = Vec::new();
     for service in wanted {
-        add_service(trial, &service, &mut added);
+        let machine = elsewhere.get(&service).copied().unwrap_or(Machine::Unknown);
+        add_service(trial, &service, machine, &mut added);
     }
     trial.series.extend(added);
     if !has_started {
         add_sampled(trial);
     }
+    set_limits(trial);
 }
 
-/// The services of the experiment that somebody else has started.
-fn elsewhere_services(trial: &TrialEvidence) -> BTreeSet<String> {
+/// The services of the experiment that somebody else has started, and where they are.
+fn elsewhere_services(trial: &TrialEvidence) -> BTreeMap<String, Machine> {
     let elsewhere = trial.trial.caveats.iter().filter_map(|caveat| match caveat {
-        TrialCaveat::ServiceElsewhere { service, .. } => Some(service.clone()),
+        TrialCaveat::ServiceElsewhere { service, is_here: true, .. } => Some((service.clone(), Machine::Here)),
+        TrialCaveat::ServiceElsewhere { service, .. } => Some((service.clone(), Machine::Unknown)),
         _ => None,
     });
     elsewhere.collect()
@@ -86,7 +89,7 @@ fn services(trial: &TrialEvidence) -> BTreeSet<String> {
     named.filter(|service| !service.is_empty() && service != names::GENERATOR).collect()
 }
 
-fn add_service(trial: &mut TrialEvidence, service: &str, added: &mut Vec<Series>) {
+fn add_service(trial: &mut TrialEvidence, service: &str, machine: Machine, added: &mut Vec<Series>) {
     let of = |sources: &[Source]| by_replica(trial, service, sources);
     let (cpu, memory) = (of(CPU), of(MEMORY));
     let (cpu_limits, memory_limits) = (of(CPU_LIMIT), of(MEMORY_LIMIT));
@@ -107,7 +110,8 @@ fn add_service(trial: &mut TrialEvidence, service: &str, added: &mut Vec<Series>
     let instances = numbers.iter().map(|(replica, number)| ServiceInstance {
         cpu_limit_cores: limit(&cpu_limits, replica, trial),
         memory_limit_bytes: limit(&memory_limits, replica, trial).map(|bytes| bytes as u64),
-        ..elsewhere(service, *number)
+        machine,
+        ..ServiceInstance::watched(service, *number, 0)
     });
     let instances: Vec<ServiceInstance> = instances.collect();
     trial.services.extend(instances);
@@ -184,21 +188,26 @@ fn add_sampled(trial: &mut TrialEvidence) {
         if trial.services.iter().any(|known| (&known.service, known.replica) == (&service, replica)) {
             continue;
         }
-        let last = |name: &str| {
-            let is_it = |series: &&Series| {
-                (series.key.name.as_str(), &series.key.service, series.key.replica) == (name, &service, replica)
-            };
-            trial.series.iter().find(is_it)?.points.last().map(|point| point.value).filter(|limit| *limit > 0.0)
-        };
-        let (cpu_limit_cores, memory) = (last(names::CGROUP_CPU_LIMIT), last(names::CGROUP_MEMORY_LIMIT));
-        let memory_limit_bytes = memory.map(|bytes| bytes as u64);
-        trial.services.push(ServiceInstance { cpu_limit_cores, memory_limit_bytes, ..elsewhere(&service, replica) });
+        let instance = ServiceInstance::watched(&service, replica, 0);
+        trial.services.push(ServiceInstance { machine: Machine::Unknown, ..instance });
     }
 }
 
-/// A replica on a machine that is not known.
-fn elsewhere(service: &str, replica: u32) -> ServiceInstance {
-    ServiceInstance { machine: Machine::Unknown, ..ServiceInstance::watched(service, replica, 0) }
+/// Gives replicas that Narrows did not start the limits that their control groups had at the end.
+fn set_limits(trial: &mut TrialEvidence) {
+    let series = &trial.series;
+    for instance in trial.services.iter_mut().filter(|instance| !instance.is_started()) {
+        let last = |name: &str| {
+            let is_it = |series: &&Series| {
+                let key = &series.key;
+                (key.name.as_str(), &key.service, key.replica) == (name, &instance.service, instance.replica)
+            };
+            series.iter().find(is_it)?.points.last().map(|point| point.value).filter(|limit| *limit > 0.0)
+        };
+        let (cores, bytes) = (last(names::CGROUP_CPU_LIMIT), last(names::CGROUP_MEMORY_LIMIT));
+        instance.cpu_limit_cores = instance.cpu_limit_cores.or(cores);
+        instance.memory_limit_bytes = instance.memory_limit_bytes.or(bytes.map(|bytes| bytes as u64));
+    }
 }
 
 #[cfg(test)]

@@ -131,12 +131,15 @@ fn samples_that_came_back_by_an_import_are_left_as_they_are() {
     let again = sampled.clone();
     add_replicas(&mut sampled);
     assert_eq!(sampled, again);
+    sampled.services[0].cpu_limit_cores = None; // as of a container, which is watched without one
+    add_replicas(&mut sampled);
+    assert_eq!(sampled, again);
 }
 
 #[test]
 fn a_run_with_services_of_its_own_is_left_alone() {
     let mut own = trial(vec![series("process.cpu.time", "s", "", [0.0, 99.0])]);
-    own.services.push(ServiceInstance { port: 8080, ..elsewhere("gateway", 0) });
+    own.services.push(ServiceInstance { port: 8080, ..ServiceInstance::watched("gateway", 0, 0) });
     let before = own.clone();
     add_replicas(&mut own);
     assert_eq!(own, before);
@@ -164,7 +167,7 @@ fn a_page_of_cadvisor_tells_of_the_pods_that_the_experiment_names() {
         on_page("container_cpu_cfs_periods_total", "shop-6d4cf56db6-aaaaa", "shop", counted(100.0)),
         on_page("container_cpu_cfs_throttled_periods_total", "shop-6d4cf56db6-aaaaa", "shop", counted(30.0)),
     ]);
-    let elsewhere = TrialCaveat::ServiceElsewhere { service: "shop".into(), places: vec!["10.0.0.7:80".into()] };
+    let elsewhere = TrialCaveat::ServiceElsewhere { service: "shop".into(), places: vec!["10.0.0.7:80".into()], is_here: false };
     found.trial.caveats.push(elsewhere);
     add_replicas(&mut found);
     assert_eq!([0, 1].map(|replica| values(&found, names::CPU_CORES, replica)), [[0.5, 0.5], [0.2, 0.2]]);
@@ -178,15 +181,17 @@ fn a_page_of_cadvisor_tells_of_the_pods_that_the_experiment_names() {
 fn beside_services_that_were_started_only_those_elsewhere_are_added() {
     let with_started = |caveats: Vec<TrialCaveat>| {
         let mut found = trial(vec![series("process.cpu.time", "s", "a", [0.0, 5.0, 10.0])]);
-        found.services.push(ServiceInstance { port: 8080, machine: Machine::Here, ..elsewhere("gateway", 0) });
+        found.services.push(ServiceInstance { port: 8080, ..ServiceInstance::watched("gateway", 0, 1) });
         found.trial.caveats = caveats;
         add_replicas(&mut found);
         found
     };
     assert_eq!(values(&with_started(Vec::new()), names::CPU_CORES, 0), [0.0; 0]);
-    let named = TrialCaveat::ServiceElsewhere { service: "shop".into(), places: Vec::new() };
-    let found = with_started(vec![named]);
-    assert_eq!(values(&found, names::CPU_CORES, 0), [0.5, 0.5]);
-    let services: Vec<_> = found.services.iter().map(|one| (&*one.service, one.machine)).collect();
-    assert_eq!(services, [("gateway", Machine::Here), ("shop", Machine::Unknown)]);
+    for (is_here, machine) in [(false, Machine::Unknown), (true, Machine::Here)] {
+        let named = TrialCaveat::ServiceElsewhere { service: "shop".into(), places: Vec::new(), is_here };
+        let found = with_started(vec![named]);
+        assert_eq!(values(&found, names::CPU_CORES, 0), [0.5, 0.5]);
+        let services: Vec<_> = found.services.iter().map(|one| (&*one.service, one.machine)).collect();
+        assert_eq!(services, [("gateway", Machine::Here), ("shop", machine)]);
+    }
 }
