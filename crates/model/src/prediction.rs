@@ -460,11 +460,6 @@ pub enum Assumption {
         /// How long it takes, nanoseconds.
         held_ns: f64,
     },
-    /// All writes of a request share one commit, which takes no time beside what they take now.
-    OneCommit {
-        /// How long all commits of a request take now, nanoseconds.
-        held_ns: f64,
-    },
     /// The work that requests take turns at takes as long when several do it at the same time.
     SectionTakesAsLong {
         /// How long it takes a request, nanoseconds.

@@ -39,7 +39,8 @@ const NEAR_LIMIT: f64 = 0.8;
 /// Shares of CPU that is needed at single levels alone in which requests wait for it, that are tried.
 const WARMING_SHARES: [f64; 4] = [0.25, 0.5, 0.75, 1.0];
 /// Shares of a store's throughput that requests get while calls are refused, that are tried.
-const USED_SHARES: [f64; 15] = [0.98, 0.96, 0.94, 0.92, 0.90, 0.88, 0.86, 0.84, 0.82, 0.80, 0.78, 0.76, 0.74, 0.72, 0.70];
+const USED_SHARES: [f64; 15] =
+    [0.98, 0.96, 0.94, 0.92, 0.90, 0.88, 0.86, 0.84, 0.82, 0.80, 0.78, 0.76, 0.74, 0.72, 0.70];
 /// The least delay is taken where it misses less, in squares of what a level may be off: 1 % of the latency of one level.
 const MISS_MIN: f64 = 0.01;
 /// Gain from which a parameter is fitted, in squares of what a level may be off.

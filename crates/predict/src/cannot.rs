@@ -82,6 +82,11 @@ pub enum Cannot {
         /// The change.
         change: ChangeKind,
     },
+    /// The requests of one user have nothing to share with others.
+    OneUser {
+        /// The change.
+        change: ChangeKind,
+    },
     /// A trial to compare with had another load.
     OtherLoad {
         /// The trial.
@@ -123,6 +128,13 @@ impl fmt::Display for Cannot {
             Cannot::NoAmount { change } => write!(f, "`{}` needs an amount", change.name()),
             Cannot::OneLevel { change } => {
                 write!(f, "it has one level of load, and `{}` needs two", change.name())
+            }
+            Cannot::OneUser { change } => {
+                write!(
+                    f,
+                    "its requests come from one user, and `{}` needs several that are under way together",
+                    change.name()
+                )
             }
             Cannot::OtherLoad { trial } => write!(f, "{trial} had another load than the prediction is for"),
             Cannot::TooManyUsers { users } => {

@@ -84,7 +84,8 @@ fn the_services_in_spring_boot_are_built_once_and_loaded() {
     let bench = bench();
     std::fs::copy(format!("{SYSTEM}/spring.yaml"), bench.path("spring.yaml")).unwrap();
     let run = |file: &str| {
-        let arguments = ["run", "spring.yaml", "--variant", "spring-unthrottled", "--time-scale", "0.02", "--out", file];
+        let arguments =
+            ["run", "spring.yaml", "--variant", "spring-unthrottled", "--time-scale", "0.02", "--out", file];
         let output = bench.narrows(&arguments).env("XDG_CACHE_HOME", bench.path("cache")).output().unwrap();
         let said = text(&output.stderr);
         assert!(matches!(output.status.code(), Some(0 | 1)), "{said}");

@@ -73,9 +73,6 @@ pub fn assumption(assumption: &Assumption) -> String {
             Assumption::CommitsTakeAsLong { held_ns } => {
                 format!("A commit takes {}, for several requests as for one.", units::duration(*held_ns))
             }
-            Assumption::OneCommit { held_ns } => format!("All writes of a request share one commit, which is short beside the {} that they wait for the disk now. How much CPU goes with the commits is not known: the interval holds none and all of it.",
-                units::duration(*held_ns)
-            ),
             Assumption::SectionTakesAsLong { held_ns } => format!("What requests take turns at takes {}, however many do it at the same time.",
                 units::duration(*held_ns)
             ),

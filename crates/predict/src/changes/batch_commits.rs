@@ -3,7 +3,8 @@
 //!
 //! A commit takes as long for several requests as for one. A request that arrives while one is under way waits for it and is
 //! part of the next, so without a bound it waits half a commit in the mean, and no longer under more load. A single user has
-//! no other requests to share with: there all writes of a request share one commit.
+//! no other requests to share with. Where the writes of one request share a commit, as those of a batch do, no measurement says how
+//! much of its CPU goes with its commits, so nothing is predicted.
 
 use narrows_model::finding::{Evidence, Finding};
 use narrows_model::prediction::{Assumption, Change, ChangeKind, Resource, ResourceKind};
@@ -17,8 +18,6 @@ use crate::system::{Section, System};
 /// The part of a commit under way that is left when a request arrives, mean.
 const RESIDUAL: f64 = 0.5;
 
-/// Share that is left at least of the time of one user's request when all its writes are one.
-const LEFT_MIN: f64 = 0.01;
 /// Part of the time of a request at the disk that is left at most when its writes share commits.
 const AT_DISK_LEFT_MAX: f64 = 0.25;
 
@@ -51,9 +50,8 @@ impl Method for BatchCommits {
     fn made_in_requests(&self, change: &Change, before: &ReadTrial<'_>, after: &ReadTrial<'_>) -> Option<Change> {
         let (old, new) = (before.disk_s(&change.target)?, after.disk_s(&change.target)?);
         // A commit serves no more requests than are under way; less time at the disk means that requests do not wait for one.
-        let system = before.scene.system;
-        let is_batch = system.is_one_user() || new >= old / under_way(&system.levels);
-        (new <= AT_DISK_LEFT_MAX * old && is_batch).then(|| change.clone())
+        let is_shared = new >= old / under_way(&before.scene.system.levels);
+        (new <= AT_DISK_LEFT_MAX * old && is_shared).then(|| change.clone())
     }
 
     fn effect<'s>(&self, change: &Change, scene: &'s Scene<'s>) -> Result<Effect<'s>, Cannot> {
@@ -63,7 +61,7 @@ impl Method for BatchCommits {
         };
         let (batch, held_s) = (change.amount, commit.held_s);
         if scene.system.is_one_user() {
-            return Ok(of_one_user(change.target.clone(), held_s));
+            return Err(Cannot::OneUser { change: self.kind() });
         }
         let target = change.target.clone();
         let adjust = move |system: &mut System| {
@@ -84,24 +82,6 @@ impl Method for BatchCommits {
             assumptions: vec![Assumption::CommitsTakeAsLong { held_ns: held_s * 1e9 }],
             ..Effect::default()
         })
-    }
-}
-
-/// All commits of a request are one. What else passes with each of them, the service's CPU and the time to pass work on, is not
-/// known: none of it, or nearly all.
-fn of_one_user<'s>(service: String, held_s: f64) -> Effect<'s> {
-    let case = |left: f64| {
-        let service = service.clone();
-        Case::new(move |system: &mut System| {
-            system.sections.retain(|section| !(is_commit(section) && section.name == service));
-            system.delay_s = left * (system.delay_s - held_s).max(0.0);
-            system.scale_cpu(&service, left);
-        })
-    };
-    Effect {
-        cases: vec![case(1.0), case(LEFT_MIN)],
-        assumptions: vec![Assumption::OneCommit { held_ns: held_s * 1e9 }],
-        ..Effect::default()
     }
 }
 

@@ -167,7 +167,8 @@ fn a_page_of_cadvisor_tells_of_the_pods_that_the_experiment_names() {
         on_page("container_cpu_cfs_periods_total", "shop-6d4cf56db6-aaaaa", "shop", counted(100.0)),
         on_page("container_cpu_cfs_throttled_periods_total", "shop-6d4cf56db6-aaaaa", "shop", counted(30.0)),
     ]);
-    let elsewhere = TrialCaveat::ServiceElsewhere { service: "shop".into(), places: vec!["10.0.0.7:80".into()], is_here: false };
+    let elsewhere =
+        TrialCaveat::ServiceElsewhere { service: "shop".into(), places: vec!["10.0.0.7:80".into()], is_here: false };
     found.trial.caveats.push(elsewhere);
     add_replicas(&mut found);
     assert_eq!([0, 1].map(|replica| values(&found, names::CPU_CORES, replica)), [[0.5, 0.5], [0.2, 0.2]]);
