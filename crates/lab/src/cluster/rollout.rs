@@ -160,7 +160,7 @@ mod tests {
         let containers = json!([{ "name": "main", "env": env, "resources": limits }, { "name": "other" }]);
         let of = |containers: &Value| json!({ "spec": { "containers": containers } });
         assert_eq!(found.with(&limited), json!({ "spec": { "replicas": 2, "template": of(&containers) } }));
-        // What a variant has set is not what was found.
+        // A value that a variant has set is not one that was found.
         found.keep(&json!({ "replicas": 3, "template": of(&containers) }), &limited);
         assert_eq!(found.with(&nothing), json!({ "spec": { "replicas": 2, "template": of(&was) } }));
     }

@@ -150,7 +150,7 @@ pub(crate) struct Bench<'a> {
     pub(crate) setups: Setups,
     /// Containers of the trial under way.
     pub(crate) containers: Option<Project>,
-    /// What the trials so far have changed in a cluster, as it was before.
+    /// Deployments that the trials so far have changed, as they were before.
     pub(crate) deployments: Found,
     /// Those of the trial under way, until its load begins.
     pub(crate) planned_faults: Vec<Fault>,
