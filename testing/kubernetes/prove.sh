@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Runs the reference systems on a real cluster: rolls all of them out from deploy/kubernetes, measures customer-360 there with
-# one replica and with three, without and with sidecars, and checks what Narrows says when a pod is deleted under load, and
+# one replica and with three, and with sidecars, and checks what Narrows says when a pod is deleted under load, and
 # when an image, the API server, every pod or a pod's readiness is missing. The cluster is ended in any case.
 #
 # Usage: testing/kubernetes/prove.sh NARROWS [TIME_SCALE]     the binary; a factor on the loads' two minutes, 0.3 unless given
@@ -85,8 +85,11 @@ measure customer-360 plain
 replicas=$(inside kubectl --namespace customer-360 get deployment customer --output 'jsonpath={.spec.replicas}')
 [ "$replicas" = 1 ] || fail "expected that customer has its one replica back, found $replicas"
 echo "deleting a pod under load" >&2
-(sleep 5 && inside kubectl --namespace customer-360 delete pod --selector app.kubernetes.io/name=person --wait=false) &
-measure customer-360 deleted --variant three-replicas >"$runs/deleted.txt" 2>&1 || true
+measure customer-360 deleted --variant one-replica >"$runs/deleted.txt" 2>&1 &
+measuring=$!
+until grep -q 'load 0:' "$runs/deleted.txt" || ! kill -0 "$measuring" 2>/dev/null; do sleep 0.2; done
+inside kubectl --namespace customer-360 delete pod --selector app.kubernetes.io/name=person --wait=false
+wait "$measuring" || true
 expect "Pods changed under load" "$runs/deleted.txt"
 echo "taking an image away" >&2
 image_of_person localhost/missing:1
@@ -101,7 +104,7 @@ experiment=$(changed unready '/selector:/a\    timeout: 10s') refused unready "c
 inside kubectl delete namespace customer-360 --wait=true
 
 roll_out sidecars customer-360/with-sidecars $base/customer-360/with-sidecars/manifests.yaml
-measure sidecars sidecars
+measure sidecars sidecars --variant one-replica
 inside kubectl delete namespace sidecars --wait=true
 
 roll_out drone-delivery drone-delivery/overlays/two-schedulers $base/drone-delivery/base/manifests.yaml
