@@ -1,6 +1,7 @@
 //! A system in a Kubernetes cluster: its pods are looked at before and after each load, its Deployments set to a variant.
 //!
-//! Nothing is started or deleted, and what was set is set back after the run. A trial waits until rollouts are complete and every pod of the selector is ready, and
+//! Nothing is started or deleted, and what was set is set back after the run. A trial waits until rollouts are complete and
+//! every pod of the selector is ready, and
 //! fails with the reason of the first that cannot be. Pods that change under load are a caveat, not an error: the load has
 //! felt it. CPU, memory and throttling come from the kubelets' pages, through the API server.
 
@@ -36,8 +37,8 @@ pub(crate) struct Cluster {
 }
 
 impl Cluster {
-    /// Sets the Deployments of a variant, keeps how they were found, and waits until the system can be used. `meanwhile` is called between two looks;
-    /// its error ends the wait.
+    /// Sets the Deployments of a variant, keeps how they were found, and waits until the system can be used. `meanwhile` is
+    /// called between two looks; its error ends the wait.
     ///
     /// # Errors
     /// [`Error::Cluster`] when the API server cannot be used, the selector matches nothing, or a pod is not ready in time.

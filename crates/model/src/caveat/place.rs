@@ -1,4 +1,4 @@
-//! The place that a trial's caveat is about, by which caveats of one kind are told apart.
+//! Place that a caveat of a trial is about: two caveats of one kind differ by it.
 
 use super::instrumentation::{
     DifferentClocks, DoubledSpans, EndlessCalls, NegativeDurations, NestedDoubles, PoolSpans, TracesWithoutRequest,

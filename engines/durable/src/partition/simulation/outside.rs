@@ -113,7 +113,7 @@ impl World {
         match (&response, &pending.wish) {
             (Err(Error::Closed | Error::Stopped { .. }), wish) => self.unknown.push(wish.clone()),
             (Ok(Response::View(Some(view))), Wish::Wait { id }) => {
-                assert!(view.status.is_ended(), "{id} is {:?}, and those who wait are told", view.status);
+                assert!(view.status.is_ended(), "waiters were told, but {id} is {:?}", view.status);
             }
             (Ok(Response::Done), Wish::Raise { to, token }) => {
                 let is_kept = self.audit.raised.contains(token) || self.audit.deferred.contains(token);

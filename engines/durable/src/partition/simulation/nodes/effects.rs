@@ -175,7 +175,7 @@ impl Cluster {
         match (response, &pending.wish) {
             (Err(Error::Closed | Error::Stopped { .. }), wish) => self.unknown.push(wish.clone()),
             (Ok(Response::View(Some(view))), Wish::Wait { id }) => {
-                assert!(view.status.is_ended(), "{id} is {:?}, and those who wait are told", view.status);
+                assert!(view.status.is_ended(), "waiters were told, but {id} is {:?}", view.status);
             }
             (Ok(Response::Each(results)), Wish::Each(wishes)) => {
                 let done = wishes.iter().zip(results).filter(|(_, result)| result.is_ok());
