@@ -27,8 +27,8 @@ EXTRA = {
     "examples/jdbc-library/README.md": "examples/jdbc-library.md",
 }
 SOURCES = {place: source for source, place in EXTRA.items()}
-# A relative link with its text: no address of another site, no anchor alone, no picture.
-LINK = re.compile(r"(?<!!)\[([^\]\[]*)\]\((?![a-z]+:|#)([^)#\s]+)(#[^)\s]*)?\)")
+# A relative link, or a picture, with its text: no address of another site, no anchor alone.
+LINK = re.compile(r"(!?)\[([^\]\[]*)\]\((?![a-z]+:|#)([^)#\s]+)(#[^)\s]*)?\)")
 
 log = get_plugin_logger("links")
 
@@ -43,11 +43,11 @@ def on_page_markdown(markdown, page, config, files):
     source = SOURCES.get(page.file.src_uri, f"docs/{page.file.src_uri}")
 
     def rewrite(link):
-        text, target, anchor = link[1], link[2], link[3] or ""
+        picture, text, target, anchor = link[1], link[2], link[3], link[4] or ""
         path = posixpath.normpath(posixpath.join(posixpath.dirname(source), target))
         place = EXTRA.get(path) or EXTRA.get(f"{path}/README.md") or path.removeprefix("docs/")
         if files.get_file_from_path(place):
-            return f"[{text}]({os.path.relpath(place, posixpath.dirname(page.file.src_uri) or '.')}{anchor})"
+            return f"{picture}[{text}]({os.path.relpath(place, posixpath.dirname(page.file.src_uri) or '.')}{anchor})"
         if not (ROOT / path).exists():
             log.warning("%s links to %s, which is missing", source, path)
         return text
