@@ -162,20 +162,30 @@ fn zero_where_missing(errors: Vec<Point>, requests: &[Point]) -> Vec<Point> {
 
 /// Whether a series has the label that a source needs. Sums over the containers of a pod or of a machine are no source.
 fn is_of(source: &Source, key: &SeriesKey) -> bool {
-    source.only.is_none_or(|(label, value)| key.labels.get(label).is_some_and(|has| has == value)) && !is_sum(key)
+    source.only.is_none_or(|(label, value)| key.labels.get(label).is_some_and(|has| has == value))
+        && !is_sum(key)
+        && !is_pause(key)
 }
 
-/// Whether a series of cAdvisor is a sum over the containers of a pod, or of the container that holds its network.
-fn is_sum(key: &SeriesKey) -> bool {
-    let container = key.labels.get("container").map_or("", String::as_str);
-    let is_none = container.is_empty() || container == "POD";
-    key.name.starts_with("container_") && key.labels.contains_key("pod") && is_none
+/// Whether a series of cAdvisor is a sum over the containers of a pod.
+pub(crate) fn is_sum(key: &SeriesKey) -> bool {
+    is_of_pod(key, "")
 }
 
-/// The service and the replica of a container or pod on a page of cAdvisor or the kubelet; `None` for sums, and for control
-/// groups that are no containers.
+/// Whether a series of cAdvisor is of the container that holds a pod's network, and does nothing.
+fn is_pause(key: &SeriesKey) -> bool {
+    is_of_pod(key, "POD")
+}
+
+fn is_of_pod(key: &SeriesKey, container: &str) -> bool {
+    let name = key.labels.get("container").map_or("", String::as_str);
+    key.name.starts_with("container_") && key.labels.contains_key("pod") && name == container
+}
+
+/// The service and the replica of a container, a pod or a sum over its containers on a page of cAdvisor or the kubelet; `None`
+/// for control groups that are none of these.
 pub(crate) fn container_of(key: &SeriesKey) -> Option<(String, String)> {
-    let service = label_of(key, POD.iter().copied()).filter(|_| !is_sum(key))?;
+    let service = label_of(key, POD.iter().copied()).filter(|_| !is_pause(key))?;
     let replica = ["pod", "name", "id"].iter().find_map(|label| key.labels.get(*label).filter(|id| !id.is_empty()));
     Some((service, replica.cloned().unwrap_or_default()))
 }

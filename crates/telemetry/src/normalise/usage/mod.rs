@@ -10,7 +10,9 @@
 //! Which replica a series is of says [`INSTANCE`], which the receiver takes from the resource. The machine of such a
 //! replica is not known, so that its CPU is compared with its own limit only.
 //!
-//! A series of cAdvisor or the kubelet is on one page with those of all other containers: its labels say whose it is.
+//! A series of cAdvisor or the kubelet is on one page with those of all other containers: its labels say whose it is. Sums over
+//! the containers of a pod count where the pod has no container with this metric, as with limits in control groups that a
+//! kubelet keeps for pods only.
 //!
 //! Services that Narrows started have samples: beside them, only those are added that somebody else has started.
 
@@ -25,7 +27,7 @@ use narrows_model::series::{Point, Series, SeriesKey, names};
 
 use self::sources::{CPU, CPU_LIMIT, Kind, MEMORY, MEMORY_LIMIT, PERIODS, Source, THROTTLED_PERIODS, THROTTLED_TIME};
 use super::grid::Grid;
-use super::requests::container_of;
+use super::requests::{container_of, is_sum};
 
 /// The label that says which replica of a service a series is of, where the sender says it: `POD` or `POD/CONTAINER`.
 pub const INSTANCE: &str = "service.instance.id";
@@ -132,9 +134,9 @@ fn limit(limits: &BTreeMap<String, Vec<Point>>, replica: &str, trial: &TrialEvid
     all.all(|other| other == first).then_some(first)
 }
 
-/// Reports of the replicas of a service by one source.
+/// Reports of the replicas of a service by one source: of a pod those of its containers, or the sum over them.
 fn of_source(trial: &TrialEvidence, service: &str, source: &Source) -> BTreeMap<String, Vec<Vec<Point>>> {
-    let mut replicas: BTreeMap<String, Vec<Vec<Point>>> = BTreeMap::new();
+    let (mut replicas, mut sums) = (BTreeMap::<String, Vec<Vec<Point>>>::new(), BTreeMap::new());
     for series in trial.series.iter().filter(|series| source.is_of(&series.key) && !is_idle(&series.key)) {
         let Some((_, replica)) = owner(&series.key).filter(|(owner, _)| owner == service) else { continue };
         let points = match source.kind {
@@ -142,7 +144,15 @@ fn of_source(trial: &TrialEvidence, service: &str, source: &Source) -> BTreeMap<
             Kind::Gauge => series.points.clone(),
         };
         let scaled = points.into_iter().map(|point| Point { value: point.value * source.factor, ..point });
-        replicas.entry(replica).or_default().push(scaled.filter(|p| p.value.is_finite()).collect());
+        let scaled = scaled.filter(|p| p.value.is_finite()).collect();
+        if is_sum(&series.key) {
+            sums.insert(replica, vec![scaled]);
+        } else {
+            replicas.entry(replica).or_default().push(scaled);
+        }
+    }
+    for (replica, sum) in sums {
+        replicas.entry(replica).or_insert(sum);
     }
     replicas
 }
@@ -161,7 +171,7 @@ fn by_replica(trial: &TrialEvidence, service: &str, sources: &[Source]) -> BTree
         .collect()
 }
 
-/// The service and the replica that a series is of; `None` for the sums over containers that cAdvisor has besides.
+/// The service and the replica that a series is of.
 fn owner(key: &SeriesKey) -> Option<(String, String)> {
     let is_of_page = ["container_", "pod_"].iter().any(|prefix| key.name.starts_with(prefix));
     if is_of_page { container_of(key) } else { Some((key.service.clone(), replica_of(key))) }

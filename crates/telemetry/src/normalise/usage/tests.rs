@@ -196,3 +196,31 @@ fn beside_services_that_were_started_only_those_elsewhere_are_added() {
         assert_eq!(services, [("gateway", Machine::Here), ("shop", machine)]);
     }
 }
+
+#[test]
+fn sums_of_a_pod_count_where_its_containers_have_none() {
+    let counted = |each: f64| (0..3).map(move |n| each * f64::from(n));
+    let (both, sum) = ("shop-6d4cf56db6-aaaaa", "shop-6d4cf56db6-bbbbb");
+    let quota = |pod: &str, container: &str, each: f64| on_page("container_spec_cpu_quota", pod, container, [each; 3]);
+    let periods = |pod: &str, container: &str, each: f64| {
+        on_page("container_cpu_cfs_periods_total", pod, container, counted(each))
+    };
+    let mut found = trial(vec![
+        on_page("container_cpu_usage_seconds_total", both, "shop", counted(4.0)),
+        on_page("container_cpu_usage_seconds_total", sum, "shop", counted(3.0)),
+        quota(both, "", 90_000.0),
+        quota(both, "shop", 50_000.0),
+        quota(sum, "", 25_000.0),
+        periods(both, "", 200.0),
+        periods(both, "shop", 100.0),
+        periods(sum, "", 100.0),
+        periods(sum, "POD", 999.0),
+    ]);
+    let elsewhere =
+        TrialCaveat::ServiceElsewhere { service: "shop".into(), places: vec!["10.0.0.7:80".into()], is_here: false };
+    found.trial.caveats.push(elsewhere);
+    add_replicas(&mut found);
+    let limits: Vec<_> = found.services.iter().map(|one| one.cpu_limit_cores).collect();
+    assert_eq!(limits, [Some(0.5), Some(0.25)]);
+    assert_eq!([0, 1].map(|replica| values(&found, names::CGROUP_PERIODS, replica)), [[10.0, 10.0], [10.0, 10.0]]);
+}
