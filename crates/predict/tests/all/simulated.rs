@@ -76,6 +76,16 @@ fn a_system_that_the_model_does_not_reproduce_is_not_trusted() {
 }
 
 #[test]
+fn a_store_gives_requests_less_than_it_provides_while_it_refuses_calls() {
+    // With 16 users calls begin to be refused: units are left over in one second and missing in the next.
+    let store = System { partitions: 3, provisioned: 190.0, charge: 3.0, ..system() };
+    let prediction = predicted(&store.run("before"), "raise-rate=store,10");
+    assert!(prediction.is_trusted(), "{:?}", prediction.doubts);
+    let (rate, mean) = errors(&prediction, &System { provisioned: 1200.0, ..store }.run("after"));
+    assert!(rate.abs() <= 0.05 && mean.abs() <= 0.10, "{rate:+.3} {mean:+.3} {prediction:#?}");
+}
+
+#[test]
 fn the_interval_of_joined_queries_holds_what_one_cheap_query_gains() {
     let before = System { rows_one_by_one: 12, query_ms: 1.0, ..system() };
     let prediction = predicted(&before.run("before"), "join-queries=GET /orders");
