@@ -3,7 +3,7 @@
 //! The image says what a service is: a database is asked about itself (`observe`), and the load goes to the first
 //! other one with a published port. What is guessed says so in a comment. Only names, images and ports are read.
 //!
-//! Source: the Compose Specification, "ports" and "Interpolation".
+//! Source: the Compose Specification, "ports", "Interpolation" and its schema of 2025, whose keys are all that are known.
 
 use super::bound::WrittenLimits;
 use super::document::tree::{self, Form, Node, Origin};
@@ -16,6 +16,25 @@ const FILE_BYTES_MAX: usize = 1 << 20;
 /// Parts of the names of images that are neither databases that can be asked nor services with HTTP.
 const NEITHER: [&str; 10] =
     ["rabbitmq", "kafka", "nats", "mongo", "memcached", "elasticsearch", "opensearch", "zookeeper", "etcd", "otel"];
+
+/// Keys of a Compose file, apart from those that begin with `x-`.
+const FILE_KEYS: [&str; 9] =
+    ["configs", "include", "models", "name", "networks", "secrets", "services", "version", "volumes"];
+
+/// Keys of a service.
+#[rustfmt::skip]
+const SERVICE_KEYS: &[&str] = &[
+    "annotations", "attach", "blkio_config", "build", "cap_add", "cap_drop", "cgroup", "cgroup_parent", "command", "configs",
+    "container_name", "cpu_count", "cpu_percent", "cpu_period", "cpu_quota", "cpu_rt_period", "cpu_rt_runtime", "cpu_shares",
+    "cpus", "cpuset", "credential_spec", "depends_on", "deploy", "develop", "device_cgroup_rules", "devices", "dns", "dns_opt",
+    "dns_search", "domainname", "entrypoint", "env_file", "environment", "expose", "extends", "external_links", "extra_hosts",
+    "gpus", "group_add", "healthcheck", "hostname", "image", "init", "ipc", "isolation", "label_file", "labels", "links",
+    "logging", "mac_address", "mem_limit", "mem_reservation", "mem_swappiness", "memswap_limit", "models", "network_mode",
+    "networks", "oom_kill_disable", "oom_score_adj", "pid", "pids_limit", "platform", "ports", "post_start", "pre_stop",
+    "privileged", "profiles", "provider", "pull_policy", "pull_refresh_after", "read_only", "restart", "runtime", "scale",
+    "secrets", "security_opt", "shm_size", "stdin_open", "stop_grace_period", "stop_signal", "storage_opt", "sysctls", "tmpfs",
+    "tty", "ulimits", "use_api_socket", "user", "userns_mode", "uts", "volumes", "volumes_from", "working_dir",
+];
 
 /// A service with a published port.
 struct Published<'a> {
@@ -39,7 +58,7 @@ pub fn experiment_of(source: &str, file: &str) -> Result<String, Vec<FileError>>
 /// The services of a Compose file, each with the address at which it is published, if it is.
 pub(crate) fn addresses(source: &str, file: &str) -> Result<Vec<(String, Option<String>)>, Vec<FileError>> {
     let mut report = Report::new(file);
-    let root = tree::parse(source, &mut report);
+    let root = parse(source, &mut report);
     let services = root.as_ref().and_then(|root| root.get("services"));
     let found = services.map(|services| services.entries().iter().map(|one| (one.key.clone(), address(&one.value))));
     let found: Vec<_> = found.into_iter().flatten().collect();
@@ -64,12 +83,31 @@ pub(crate) fn written_limits(source: &str, service: &str) -> WrittenLimits {
     }
 }
 
+/// The document; `None` with an error for each unknown key, which some programs that start Compose files ignore.
+fn parse(source: &str, report: &mut Report) -> Option<Node> {
+    let root = tree::parse(source, report)?;
+    check_keys(&root, "", &FILE_KEYS, report);
+    for service in root.get("services").map_or(&[][..], Node::entries) {
+        check_keys(&service.value, &format!("services.{}", service.key), SERVICE_KEYS, report);
+    }
+    report.is_empty().then_some(root)
+}
+
+fn check_keys(node: &Node, path: &str, known: &[&str], report: &mut Report) {
+    for entry in node.entries().iter().filter(|entry| !entry.key.starts_with("x-") && entry.key != "<<") {
+        if !known.contains(&entry.key.as_str()) {
+            let problem = Problem::unknown("key", &entry.key, known.iter().copied());
+            report.add(entry.key_place, path.to_owned(), problem);
+        }
+    }
+}
+
 fn read(source: &str, file: &str, report: &mut Report) -> Option<String> {
     if source.len() > FILE_BYTES_MAX {
         report.add((1, 1), String::new(), Problem::new(format!("the file is larger than {FILE_BYTES_MAX} bytes")));
         return None;
     }
-    let root = tree::parse(source, report)?;
+    let root = parse(source, report)?;
     let Some(services) = root.get("services").filter(|services| !services.entries().is_empty()) else {
         let problem = Problem::new("`services` is missing or empty, expected a Compose file");
         report.add(root.place, String::new(), problem);
@@ -306,5 +344,7 @@ services:
             said("services:\n  db: { image: postgres, ports: [\"5432:5432\"] }\n").contains("no service publishes")
         );
         assert!(said("services: [\n").contains("not YAML"));
+        let said = said("x-all: {}\nservices:\n  web: { image: web, prots: [\"80:80\"] }\n");
+        assert!(said.contains("c.yaml:3:22: services.web: unknown key `prots`"), "{said}");
     }
 }

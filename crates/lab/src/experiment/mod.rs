@@ -192,7 +192,7 @@ fn parse_into(source: &str, language: Language, file: &str, dir: PathBuf, report
         return None;
     }
     let mut root = tree::parse(source, report)?;
-    system::compose::expand(&mut root, &dir, report);
+    system::compose::expand(&mut root, &dir, report)?;
     let at = At::root(&root);
     check::check(at, language.experiment, Pass::Open(&Names::of(&root, language)), report);
     check_service_names(at, report);

@@ -57,20 +57,21 @@ pub(crate) const COMPOSE: Field = optional(
      in `services` as if it had been written there with its `address`.",
 );
 
-/// Adds the services of the Compose file to the document.
-pub(crate) fn expand(root: &mut Node, dir: &Path, report: &mut Report) {
-    let Some((file, at)) = file_of(root) else { return };
+/// Adds the services of the Compose file to the document; `None` with errors where the file has any, since all else refers to
+/// its services.
+pub(crate) fn expand(root: &mut Node, dir: &Path, report: &mut Report) -> Option<()> {
+    let Some((file, at)) = file_of(root) else { return Some(()) };
     let path = paths::resolve(dir, &file);
-    let mut add = |message: String| report.add(at, format!("{SYSTEM}.{}", COMPOSE.key), Problem::new(message));
-    let source = match narrows_files::read_text(&path, FILE_BYTES_MAX) {
-        Ok(source) => source,
-        Err(error) => return add(format!("cannot read {}: {error}", path.display())),
+    let mut add = |message: String, hint: Option<String>| {
+        report.add(at, format!("{SYSTEM}.{}", COMPOSE.key), Problem { message, hint });
     };
-    let published = match compose::addresses(&source, &file) {
-        Ok(published) => published,
-        Err(errors) => return errors.into_iter().for_each(|error| add(error.to_string())),
-    };
-    let Some(services) = map(root, SYSTEM).and_then(|system| entry(system, SERVICES, at)) else { return };
+    let source = narrows_files::read_text(&path, FILE_BYTES_MAX)
+        .map_err(|error| add(format!("cannot read {}: {error}", path.display()), None))
+        .ok()?;
+    let published = compose::addresses(&source, &file)
+        .map_err(|errors| errors.into_iter().for_each(|error| add(error.to_string(), error.hint)))
+        .ok()?;
+    let Some(services) = map(root, SYSTEM).and_then(|system| entry(system, SERVICES, at)) else { return Some(()) };
     for (name, address) in published.into_iter().rev() {
         let Some(address) = address.filter(|_| services.iter().all(|known| known.key != name)) else { continue };
         let address = Entry {
@@ -81,6 +82,7 @@ pub(crate) fn expand(root: &mut Node, dir: &Path, report: &mut Report) {
         let value = Node { place: at, form: Form::Map(vec![address]) };
         services.insert(0, Entry { key: name, key_place: at, value });
     }
+    Some(())
 }
 
 type Place = (usize, usize);
