@@ -7,11 +7,12 @@ use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, SyncSender};
 
-use narrows_model::counting::Phase;
+use narrows_model::counting::{Phase, Tally};
 use narrows_model::evidence::LoadTotals;
 use narrows_model::load::LoadBatch;
 
 use crate::recorder::{Message, ThreadSecond};
+use crate::windows::WindowsUnderWay;
 
 /// See the module.
 pub(crate) struct Collector<'run> {
@@ -22,17 +23,41 @@ pub(crate) struct Collector<'run> {
     /// For each thread the first second it has not reported.
     reported: Vec<u64>,
     pending: BTreeMap<u64, LoadBatch>,
+    windows: WindowsUnderWay,
     totals: LoadTotals,
+    counted: Tally,
+}
+
+/// Sums of the seconds of a load.
+#[derive(Debug, Clone)]
+pub(crate) struct CollectedTotals {
+    /// Of all seconds, without their length.
+    pub(crate) whole: LoadTotals,
+    /// Of those in windows that count.
+    pub(crate) counted: LoadTotals,
 }
 
 impl<'run> Collector<'run> {
-    pub(crate) fn new(out: &'run SyncSender<LoadBatch>, deserted: &'run AtomicBool, threads: usize) -> Self {
-        let reported = vec![0; threads];
-        Self { out, deserted, is_heard: true, reported, pending: BTreeMap::new(), totals: LoadTotals::default() }
+    pub(crate) fn new(
+        out: &'run SyncSender<LoadBatch>,
+        deserted: &'run AtomicBool,
+        threads: usize,
+        windows: WindowsUnderWay,
+    ) -> Self {
+        Self {
+            out,
+            deserted,
+            is_heard: true,
+            reported: vec![0; threads],
+            pending: BTreeMap::new(),
+            windows,
+            totals: LoadTotals::default(),
+            counted: Tally::default(),
+        }
     }
 
-    /// Works until every thread has hung up, then gives the sum of all seconds.
-    pub(crate) fn run(mut self, reports: &Receiver<Message>) -> LoadTotals {
+    /// Works until every thread has hung up, then gives the sums.
+    pub(crate) fn run(mut self, reports: &Receiver<Message>) -> CollectedTotals {
         for message in reports {
             match message {
                 Message::Second(second) => self.add(second),
@@ -40,7 +65,7 @@ impl<'run> Collector<'run> {
             }
             self.hand_over();
         }
-        self.totals
+        CollectedTotals { whole: self.totals, counted: self.counted.into_totals() }
     }
 
     fn add(&mut self, second: ThreadSecond) {
@@ -58,7 +83,12 @@ impl<'run> Collector<'run> {
         let complete = self.reported.iter().copied().min().unwrap_or(u64::MAX);
         while let Some(entry) = self.pending.first_entry().filter(|entry| *entry.key() < complete) {
             let batch = entry.remove();
-            batch.seconds.iter().for_each(|row| self.totals.add(row, Phase::Sending));
+            for row in &batch.seconds {
+                self.totals.add(row, Phase::Sending);
+                if let Some(phase) = self.windows.counts(row) {
+                    self.counted.add(row, phase);
+                }
+            }
             if self.is_heard && self.out.send(batch).is_err() {
                 self.is_heard = false;
                 self.deserted.store(true, Ordering::Relaxed);
@@ -86,10 +116,10 @@ mod tests {
         messages.into_iter().for_each(|message| report.send(message).unwrap());
         drop(report);
         let deserted = AtomicBool::new(false);
-        let totals = Collector::new(&out, &deserted, 2).run(&reports);
+        let totals = Collector::new(&out, &deserted, 2, WindowsUnderWay::default()).run(&reports);
         drop(out);
         let rows = batches.iter().flat_map(|b| b.seconds).map(|s| (s.start_ns, s.vus, s.sent)).collect();
-        (rows, totals.sent)
+        (rows, totals.whole.sent)
     }
 
     #[test]
@@ -132,7 +162,7 @@ mod tests {
         (0..3).for_each(|_| works.close_second(&[2]));
         works.finish();
         let (out, batches) = sync_channel(16);
-        Collector::new(&out, &deserted, 2).run(&reports);
+        Collector::new(&out, &deserted, 2, WindowsUnderWay::default()).run(&reports);
         drop(out);
         let vus: Vec<u32> = batches.iter().flat_map(|batch| batch.seconds).map(|second| second.vus).collect();
         assert_eq!(vus, [3, 2, 2]);
@@ -148,7 +178,7 @@ mod tests {
         }
         drop(report);
         let deserted = AtomicBool::new(false);
-        assert_eq!(Collector::new(&out, &deserted, 1).run(&reports).sent, 3);
+        assert_eq!(Collector::new(&out, &deserted, 1, WindowsUnderWay::default()).run(&reports).whole.sent, 3);
         assert!(deserted.load(Ordering::Relaxed));
     }
 }

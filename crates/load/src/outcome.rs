@@ -17,6 +17,9 @@ pub struct LoadOutcome {
     pub ended_ns: i64,
     /// The sum of all seconds; its `seconds` are the time from start to end.
     pub totals: LoadTotals,
+    /// The sum of the seconds in windows that count, or of all of them if none does, as in a load that ended in its warm-up.
+    /// Validity is judged by these.
+    pub counted: LoadTotals,
     /// Fate of the iterations of open models; `None` if the plan has no such model.
     pub arrivals: Option<ArrivalTotals>,
     /// From how many of [`narrows_model::load::LoadPlan::client_addresses`] connections were opened; 1 when the kernel
@@ -55,6 +58,10 @@ pub struct ArrivalTotals {
 }
 
 impl ArrivalTotals {
+    pub(crate) fn of(totals: &LoadTotals, seconds: f64) -> Self {
+        Self { due: totals.due, late: totals.late, dropped: totals.dropped, seconds }
+    }
+
     /// Iterations due ÷ seconds; 0 when no time passed.
     pub fn offered(&self) -> f64 {
         self.per_second(self.due)

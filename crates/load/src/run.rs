@@ -6,7 +6,6 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{SyncSender, sync_channel};
 use std::thread::{Builder, ScopedJoinHandle};
 
-use narrows_model::evidence::LoadTotals;
 use narrows_model::load::{ErrorCause, LoadBatch, LoadPlan};
 use narrows_model::run::Validity;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
@@ -14,7 +13,7 @@ use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use crate::Error;
 use crate::check::check;
 use crate::clock::Clock;
-use crate::collector::Collector;
+use crate::collector::{CollectedTotals, Collector};
 use crate::data::Sources;
 use crate::drivers::Driver;
 use crate::drivers::worker::{LoadContext, ThreadReport};
@@ -25,7 +24,7 @@ use crate::recorder::{Bounds, Message, Recorder, RowName};
 use crate::schedule::Schedule;
 use crate::tls::Encryption;
 use crate::validity::{GeneratorFigures, judge};
-use crate::windows::bounds_ns;
+use crate::windows::{WindowsUnderWay, bounds_ns};
 
 /// Seconds that a load thread may be ahead of whoever reads the batches, before it has to wait.
 const SECONDS_AHEAD: usize = 64;
@@ -103,7 +102,7 @@ fn run_threads(
     shared: &LoadContext<'_>,
     encryption: Option<&Encryption>,
     out: &SyncSender<LoadBatch>,
-) -> Result<(LoadTotals, Vec<ThreadReport>), Error> {
+) -> Result<(CollectedTotals, Vec<ThreadReport>), Error> {
     let of_windows = bounds_ns(shared.plan, shared.start_ns);
     let bounds = Bounds { start_ns: shared.start_ns, of_windows: &of_windows };
     let (report, reports) = sync_channel::<Message>(SECONDS_AHEAD * shared.threads);
@@ -129,7 +128,8 @@ fn run_threads(
                 }
             }
         }
-        let totals = Collector::new(out, shared.deserted, shared.threads).run(&reports);
+        let windows = WindowsUnderWay::of(shared.plan);
+        let totals = Collector::new(out, shared.deserted, shared.threads, windows).run(&reports);
         let ended = running.into_iter().map(|handle| handle.join().unwrap_or_else(|p| std::panic::resume_unwind(p)));
         let ended: Vec<ThreadReport> = ended.collect();
         refused.map_or(Ok((totals, ended)), Err)
@@ -142,22 +142,23 @@ fn row_names(shared: &LoadContext<'_>) -> Vec<RowName> {
     steps.map(|step| RowName { scenario: scenario(step.scenario), request: step.name.clone() }).collect()
 }
 
-fn sum_up(started_ns: i64, mut totals: LoadTotals, reports: Vec<ThreadReport>) -> LoadOutcome {
+fn sum_up(started_ns: i64, collected: CollectedTotals, reports: Vec<ThreadReport>) -> LoadOutcome {
+    let CollectedTotals { whole: mut totals, mut counted } = collected;
     let ended_ns = reports.iter().map(|report| report.ended_ns).fold(started_ns, i64::max);
     totals.seconds = (ended_ns - started_ns) as f64 / 1e9;
+    if counted.sent == 0 && counted.due == 0 {
+        counted = totals.clone();
+    }
     let arrivals_ended_ns = reports.iter().filter_map(|report| report.arrivals_ended_ns).max();
-    let arrivals = arrivals_ended_ns.map(|ended_ns| ArrivalTotals {
-        due: totals.due,
-        late: totals.late,
-        dropped: totals.dropped,
-        seconds: (ended_ns - started_ns).max(0) as f64 / 1e9,
-    });
+    let arrivals =
+        arrivals_ended_ns.map(|ended_ns| ArrivalTotals::of(&totals, (ended_ns - started_ns).max(0) as f64 / 1e9));
     let client_addresses: BTreeSet<IpAddr> =
         reports.iter().flat_map(|report| report.client_addresses.iter().copied()).collect();
     let mut outcome = LoadOutcome {
         started_ns,
         ended_ns,
         totals,
+        counted,
         arrivals,
         client_addresses: client_addresses.len().max(1),
         body_bytes: 0,
@@ -173,13 +174,14 @@ fn sum_up(started_ns: i64, mut totals: LoadTotals, reports: Vec<ThreadReport>) -
         add(&mut outcome, report);
     }
     outcome.causes.sort_by_key(|cause| std::cmp::Reverse(cause.count));
+    let judged = &outcome.counted;
     outcome.validity = judge(&GeneratorFigures {
-        ended: outcome.totals.succeeded + outcome.totals.errors.total(),
-        succeeded: outcome.totals.succeeded,
-        lateness_p99_ns: outcome.totals.lateness.quantile_ns(0.99),
-        latency_p99_ns: outcome.totals.latency.quantile_ns(0.99),
+        ended: judged.succeeded + judged.errors.total(),
+        succeeded: judged.succeeded,
+        lateness_p99_ns: judged.lateness.quantile_ns(0.99),
+        latency_p99_ns: judged.latency.quantile_ns(0.99),
         busiest_thread: outcome.threads.iter().map(|thread| thread.share()).fold(0.0, f64::max),
-        arrivals,
+        arrivals: arrivals.map(|_| ArrivalTotals::of(judged, judged.seconds)),
     });
     outcome
 }

@@ -76,7 +76,7 @@ pub fn placed(planned: &[PlannedWindow], first: u32, started_ns: i64, ended_ns: 
 }
 
 /// The windows of a running load. Their times are fixed by its first row.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Default)]
 pub struct WindowsUnderWay {
     planned: Vec<PlannedWindow>,
     placed: Option<Vec<Window>>,

@@ -198,14 +198,15 @@ fn behind(totals: &LoadTotals, objectives: &[Objective]) -> Option<Reason> {
 
 /// Faults of the generator itself; empty if it kept up.
 fn generator_limits(outcome: &LoadOutcome) -> Vec<Reason> {
-    let waited = outcome.arrivals.is_some_and(|arrivals| arrivals.late as f64 > WAITED * arrivals.due as f64);
+    let counted = &outcome.counted;
+    let waited = counted.late as f64 > WAITED * counted.due as f64;
     let busiest_thread = outcome.threads.iter().map(|thread| thread.share()).fold(0.0, f64::max);
     let validity = judge(&GeneratorFigures {
         // Whether anything succeeded is the system's affair.
         ended: 1,
         succeeded: 1,
-        lateness_p99_ns: if waited { 0 } else { outcome.totals.lateness.quantile_ns(0.99) },
-        latency_p99_ns: outcome.totals.latency.quantile_ns(0.99),
+        lateness_p99_ns: if waited { 0 } else { counted.lateness.quantile_ns(0.99) },
+        latency_p99_ns: counted.latency.quantile_ns(0.99),
         busiest_thread,
         arrivals: None,
     });
@@ -323,12 +324,13 @@ mod tests {
     }
 
     fn outcome(busy: f64, lateness_ms: u64, late: u64) -> LoadOutcome {
-        let mut totals = LoadTotals::default();
+        let mut totals = LoadTotals { due: 100, late, ..LoadTotals::default() };
         totals.lateness.record_n(lateness_ms * MS, 100);
         totals.latency.record_n(5 * MS, 100);
         LoadOutcome {
             started_ns: 0,
             ended_ns: 1,
+            counted: totals.clone(),
             totals,
             arrivals: Some(ArrivalTotals { due: 100, late, dropped: 0, seconds: 1.0 }),
             client_addresses: 1,
