@@ -81,10 +81,7 @@ impl NatsStore {
         let blocking =
             BlockingRuntime::start("nats-store").map_err(|error| refused("open", place(), error.to_string()))?;
         let (replicas, subjects) = (options.replicas, Subjects::new(&address.hub));
-        let link = blocking
-            .run(async move { Link::open(&address, &options).await })
-            .unwrap_or_else(|| Err("the thread of the client has ended".to_owned()))
-            .map_err(|reason| refused("open", place(), reason))?;
+        let link = blocking.run(Link::open(&address, &options)).map_err(|reason| refused("open", place(), reason))?;
         let inner = Inner {
             blocking,
             link,
@@ -115,14 +112,11 @@ impl NatsStore {
         requests: impl FnOnce(Link, Subjects) -> F,
     ) -> Result<T, StoreError>
     where
-        T: Send + 'static,
-        F: Future<Output = Result<T, RequestFailure>> + Send + 'static,
+        F: Future<Output = Result<T, RequestFailure>>,
     {
         let inner = &self.inner;
         let result = inner.blocking.run(requests(inner.link.clone(), inner.subjects.clone()));
-        result
-            .unwrap_or_else(|| Err(RequestFailure::Lost("the thread of the client has ended".to_owned())))
-            .map_err(|failed| failed.at(action, self.place(what)))
+        result.map_err(|failed| failed.at(action, self.place(what)))
     }
 
     fn ownership(&self, partition: PartitionId) -> Result<Ownership, StoreError> {
@@ -189,12 +183,10 @@ impl NatsStore {
 
     /// State of a partition that this store has taken with this epoch.
     fn held(&self, partition: PartitionId, epoch: Epoch) -> Result<Arc<tokio::sync::Mutex<LogState>>, StoreError> {
-        if let Some(held) = self.holding(partition) {
-            let found = Arc::clone(&held);
-            let ours = self.inner.blocking.run(async move { found.lock().await.own.epoch });
-            if ours == Some(epoch.0) {
-                return Ok(held);
-            }
+        if let Some(held) = self.holding(partition)
+            && self.inner.blocking.run(held.lock()).own.epoch == epoch.0
+        {
+            return Ok(held);
         }
         let theirs = self.ownership(partition)?.epoch;
         Err(StoreError::Fenced { partition, ours: epoch.0, theirs })
@@ -285,7 +277,6 @@ impl Store for NatsStore {
         if batch.is_empty() {
             return Ok(());
         }
-        let batch = batch.clone();
         let appended = self.call("append to", what(), move |link, subjects| async move {
             let mut held = held.lock().await;
             if held.is_unsure {
@@ -294,7 +285,7 @@ impl Store for NatsStore {
             if held.ends != at.0 {
                 return Ok(false);
             }
-            match log::append(&link, &subjects, partition, &mut held, &batch).await {
+            match log::append(&link, &subjects, partition, &mut held, batch).await {
                 Ok(()) => Ok(true),
                 Err(failed) => {
                     held.is_unsure = failed != RequestFailure::Moved;
@@ -340,17 +331,15 @@ impl Store for NatsStore {
 
     fn put_blob(&self, name: &str, bytes: &[u8]) -> Result<(), StoreError> {
         check_blob_name(name)?;
-        let (blob, bytes) = (name.to_owned(), bytes.to_vec());
-        self.call("write", format!("blob {name}"), move |link, subjects| async move {
-            blobs::put(&link, &subjects, &blob, &bytes).await
+        self.call("write", format!("blob {name}"), |link, subjects| async move {
+            blobs::put(&link, &subjects, name, bytes).await
         })
     }
 
     fn get_blob(&self, name: &str) -> Result<Option<Vec<u8>>, StoreError> {
         check_blob_name(name)?;
-        let blob = name.to_owned();
-        let got = self.call("read", format!("blob {name}"), move |link, subjects| async move {
-            match blobs::get(&link, &subjects, &blob).await {
+        let got = self.call("read", format!("blob {name}"), |link, subjects| async move {
+            match blobs::get(&link, &subjects, name).await {
                 Ok(bytes) => Ok(Ok(bytes)),
                 Err(blobs::ReadFailure::Failed(failed)) => Err(failed),
                 Err(blobs::ReadFailure::Damaged(why)) => Ok(Err(why)),
@@ -361,9 +350,8 @@ impl Store for NatsStore {
 
     fn delete_blob(&self, name: &str) -> Result<(), StoreError> {
         check_blob_name(name)?;
-        let blob = name.to_owned();
-        self.call("delete", format!("blob {name}"), move |link, subjects| async move {
-            blobs::delete(&link, &subjects, &blob).await
+        self.call("delete", format!("blob {name}"), |link, subjects| async move {
+            blobs::delete(&link, &subjects, name).await
         })
     }
 

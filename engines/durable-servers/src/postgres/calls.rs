@@ -1,11 +1,8 @@
 //! The connections of a store, and statements on them for callers that wait.
 
-use std::sync::Arc;
-
 use narrows_durable::PartitionId;
 use narrows_durable::store::{Location, StoreError};
 
-use super::failure::StatementFailure;
 use super::options::{Address, PostgresStoreOptions};
 use super::session::{Setup, Slot, StatementResult, Values};
 use super::sql;
@@ -28,7 +25,7 @@ impl Act {
 #[derive(Debug)]
 pub(super) struct Calls {
     blocking: BlockingRuntime,
-    slots: Vec<Arc<Slot>>,
+    slots: Vec<Slot>,
     server: String,
     schema: String,
     session: i64,
@@ -49,10 +46,10 @@ impl Calls {
             call_timeout: options.call_timeout,
             retry_timeout: options.retry_timeout,
         };
-        let slots = (0..options.connections).map(|_| Arc::new(Slot::new(setup.clone()))).collect();
+        let slots = (0..options.connections).map(|_| Slot::new(setup.clone())).collect();
         let calls = Self { blocking, slots, server: server.clone(), schema: address.schema, session };
         let slot = calls.slot(0);
-        calls.wait(async move { slot.connect().await }).map_err(|failed| failed.at("open", place()))?;
+        calls.blocking.run(slot.connect()).map_err(|failed| failed.at("open", place()))?;
         Ok(calls)
     }
 
@@ -103,8 +100,7 @@ impl Calls {
     /// Runs statements without values.
     pub(super) fn script(&self, sql: String, act: Act) -> Result<(), StoreError> {
         let slot = self.slot(0);
-        let result = self.wait(async move { slot.script(sql).await });
-        result.map_err(|failed| failed.at(act.action, self.place(act.what)))
+        self.blocking.run(slot.script(sql)).map_err(|failed| failed.at(act.action, self.place(act.what)))
     }
 
     fn on(
@@ -115,31 +111,20 @@ impl Calls {
         act: Act,
     ) -> Result<StatementResult, StoreError> {
         let slot = self.slot(number);
-        let result = self.wait(async move { slot.call(statement, values).await });
-        result.map_err(|failed| failed.at(act.action, self.place(act.what)))
+        self.blocking.run(slot.call(statement, values)).map_err(|failed| failed.at(act.action, self.place(act.what)))
     }
 
-    fn slot(&self, number: usize) -> Arc<Slot> {
-        Arc::clone(&self.slots[number % self.slots.len()])
-    }
-
-    fn wait<T: Send + 'static>(
-        &self,
-        call: impl Future<Output = Result<T, StatementFailure>> + Send + 'static,
-    ) -> Result<T, StatementFailure> {
-        self.blocking
-            .run(call)
-            .unwrap_or_else(|| Err(StatementFailure::Lost("the thread of the client has ended".to_owned())))
+    fn slot(&self, number: usize) -> &Slot {
+        &self.slots[number % self.slots.len()]
     }
 }
 
 impl Drop for Calls {
     fn drop(&mut self) {
         const TIMEOUT: std::time::Duration = std::time::Duration::from_secs(1);
-        let slots = std::mem::take(&mut self.slots);
-        self.blocking.run(async move {
+        self.blocking.run(async {
             let given_up = async {
-                for slot in &slots {
+                for slot in &self.slots {
                     slot.give_up().await;
                 }
             };

@@ -8,11 +8,11 @@ use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 
-use super::TIMEOUT;
 use super::head::{Head, write_message};
+use super::{MESSAGE_BYTES_MAX, TIMEOUT};
 
-/// Bytes and messages that may wait for one node; one message always may.
-const QUEUE_BYTES_MAX: usize = 16 << 20;
+/// Bytes and messages that may wait for one node, after which messages are refused.
+const QUEUE_BYTES_MAX: usize = 2 * MESSAGE_BYTES_MAX;
 const QUEUE_MESSAGES_MAX: usize = 16 << 10;
 /// How long nothing is sent to a node that could not be reached.
 const QUIET: Duration = Duration::from_millis(50);
@@ -35,12 +35,6 @@ struct Queue {
     failed: Option<(String, Instant)>,
 }
 
-impl Queue {
-    fn is_full(&self) -> bool {
-        !self.is_closed && (self.bytes >= QUEUE_BYTES_MAX || self.messages.len() >= QUEUE_MESSAGES_MAX)
-    }
-}
-
 impl Peer {
     /// Starts the thread; it connects when there is something to send.
     pub(super) fn start(address: &str, head: Head) -> io::Result<Arc<Self>> {
@@ -51,23 +45,25 @@ impl Peer {
         Ok(peer)
     }
 
-    /// Queues a message, after waiting for room.
+    /// Queues a message.
     ///
     /// # Errors
-    /// Why the node could not be reached a moment ago.
+    /// No room, or why the node could not be reached a moment ago.
     pub(super) fn send(&self, message: Bytes) -> Result<(), String> {
-        let queue = self.lock();
-        let mut queue = self.changed.wait_while(queue, |queue| queue.is_full()).unwrap_or_else(PoisonError::into_inner);
+        let mut queue = self.lock();
         if queue.is_closed {
             return Err("the line is closed".to_owned());
         }
         if let Some((reason, _)) = queue.failed.as_ref().filter(|(_, at)| at.elapsed() < QUIET) {
             return Err(reason.clone());
         }
+        if queue.bytes >= QUEUE_BYTES_MAX || queue.messages.len() >= QUEUE_MESSAGES_MAX {
+            return Err(format!("{} messages of {} bytes wait already", queue.messages.len(), queue.bytes));
+        }
         queue.bytes += message.len();
         queue.messages.push_back(message);
         drop(queue);
-        self.changed.notify_all();
+        self.changed.notify_one();
         Ok(())
     }
 
@@ -77,14 +73,14 @@ impl Peer {
         queue.is_closed |= queue.messages.is_empty() && !queue.is_writing;
         let is_closed = queue.is_closed;
         drop(queue);
-        self.changed.notify_all();
+        self.changed.notify_one();
         is_closed
     }
 
     /// Ends the thread. What waits is dropped.
     pub(super) fn close(&self) {
         self.lock().is_closed = true;
-        self.changed.notify_all();
+        self.changed.notify_one();
     }
 
     fn lock(&self) -> MutexGuard<'_, Queue> {
@@ -105,8 +101,6 @@ impl Peer {
                 queue.bytes = 0;
                 queue.failed = Some((error.to_string(), Instant::now()));
             }
-            drop(queue);
-            self.changed.notify_all();
         }
     }
 
@@ -122,10 +116,7 @@ impl Peer {
         }
         queue.bytes = 0;
         queue.is_writing = true;
-        let messages = std::mem::take(&mut queue.messages);
-        drop(queue);
-        self.changed.notify_all();
-        Some(messages)
+        Some(std::mem::take(&mut queue.messages))
     }
 }
 

@@ -1,12 +1,9 @@
-//! The way of packets to other nodes: a queue and a thread for each of them, so that one that is slow holds up no other.
+//! The way of packets to other nodes.
 //!
-//! Packets that do not fit into a queue are dropped. Messages and requests are repeated until acknowledged, so that
-//! costs time and nothing else.
+//! Packets for which the bus has no room are lost. Messages and requests are repeated until acknowledged, so that costs
+//! time and nothing else.
 
-use std::collections::{HashMap, VecDeque};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
-
-use bytes::Bytes;
+use std::sync::{Arc, Mutex, PoisonError, RwLock};
 
 use super::directory::Directory;
 use crate::codec::Packet;
@@ -16,92 +13,33 @@ use crate::message::Message;
 use crate::partition::{Input, room};
 use crate::store::Line;
 
-/// Bytes that may wait for one node.
-const WAITING_BYTES_MAX: usize = 64 << 20;
 /// About how many bytes of messages go into one packet, if it is not a single message.
 const PACKET_BYTES: usize = 4 << 20;
 /// Longer packets go in parts.
 const PART_BYTES: usize = 32 << 20;
 
-#[derive(Default)]
-struct PacketBacklog {
-    packets: VecDeque<Bytes>,
-    bytes: usize,
-    is_closed: bool,
-}
-
-#[derive(Default)]
-struct Queue {
-    waiting: Mutex<PacketBacklog>,
-    bell: Condvar,
-}
-
-impl Queue {
-    fn lock(&self) -> MutexGuard<'_, PacketBacklog> {
-        self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// Takes all parts of a packet, or none.
-    fn push(&self, parts: Vec<Bytes>) {
-        let mut waiting = self.lock();
-        if waiting.bytes > WAITING_BYTES_MAX || waiting.is_closed {
-            return;
-        }
-        waiting.bytes += parts.iter().map(Bytes::len).sum::<usize>();
-        waiting.packets.extend(parts);
-        drop(waiting);
-        self.bell.notify_one();
-    }
-
-    fn next(&self) -> Option<Bytes> {
-        let waiting = self.lock();
-        let is_quiet = |waiting: &mut PacketBacklog| waiting.packets.is_empty() && !waiting.is_closed;
-        let mut waiting = self.bell.wait_while(waiting, is_quiet).unwrap_or_else(PoisonError::into_inner);
-        if waiting.is_closed {
-            return None;
-        }
-        let packet = waiting.packets.pop_front()?;
-        waiting.bytes -= packet.len();
-        Some(packet)
-    }
-
-    fn close(&self) {
-        self.lock().is_closed = true;
-        self.bell.notify_one();
-    }
-}
-
 /// All ways to other nodes.
 pub(super) struct Exchange {
     run: u64,
     directory: Arc<Directory>,
-    line: Mutex<Option<Arc<dyn Line>>>,
-    queues: Mutex<Queues>,
-}
-
-#[derive(Default)]
-struct Queues {
-    by_address: HashMap<String, Arc<Queue>>,
-    parted: u64,
-    is_closed: bool,
+    /// `None` before the bus is opened, and after it is closed.
+    line: RwLock<Option<Arc<dyn Line>>>,
+    /// How many packets went in parts. It is locked while one does, so that its parts come one after another.
+    parted: Mutex<u64>,
 }
 
 impl Exchange {
     pub(super) fn new(run: u64, directory: Arc<Directory>) -> Self {
-        Self { run, directory, line: Mutex::default(), queues: Mutex::default() }
-    }
-
-    fn queues(&self) -> MutexGuard<'_, Queues> {
-        self.queues.lock().unwrap_or_else(PoisonError::into_inner)
+        Self { run, directory, line: RwLock::default(), parted: Mutex::default() }
     }
 
     /// Everything goes over this line from now on.
     pub(super) fn connect(&self, line: Box<dyn Line>) {
-        *self.line.lock().unwrap_or_else(PoisonError::into_inner) = Some(Arc::from(line));
+        *self.line.write().unwrap_or_else(PoisonError::into_inner) = Some(Arc::from(line));
     }
 
     fn line(&self) -> Option<Arc<dyn Line>> {
-        self.line.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        self.line.read().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
     /// Where other nodes reach this one.
@@ -109,23 +47,24 @@ impl Exchange {
         self.line().map(|line| line.address().to_owned()).unwrap_or_default()
     }
 
-    /// Sends a packet, which may be lost.
+    /// Sends a packet, which may be lost: whoever waits for its acknowledgement sends it again.
     pub(super) fn send(&self, address: &str, packet: &Packet) {
+        let Some(line) = self.line() else { return };
         let bytes = packet.encode();
-        let Some(queue) = self.queue(address) else { return };
         if bytes.len() <= PART_BYTES {
-            return queue.push(vec![bytes.into()]);
+            let _ = line.send(address, bytes.into());
+            return;
         }
-        let mut queues = self.queues();
-        queues.parted += 1;
-        let number = queues.parted;
-        drop(queues);
+        let mut parted = self.parted.lock().unwrap_or_else(PoisonError::into_inner);
+        *parted += 1;
         let parts = bytes.chunks(PART_BYTES);
         let count = u32::try_from(parts.len()).unwrap_or(u32::MAX);
-        let part = |(at, bytes): (u32, &[u8])| {
-            Packet::Fragment { of: self.run, number, at, count, bytes: bytes.to_vec() }.encode().into()
-        };
-        queue.push((0..).zip(parts).map(part).collect());
+        for (at, bytes) in (0..).zip(parts) {
+            let part = Packet::Fragment { of: self.run, number: *parted, at, count, bytes: bytes.to_vec() };
+            if line.send(address, part.encode().into()).is_err() {
+                return;
+            }
+        }
     }
 
     /// Tells all nodes that a partition has changed hands.
@@ -136,47 +75,9 @@ impl Exchange {
         }
     }
 
-    fn queue(&self, address: &str) -> Option<Arc<Queue>> {
-        let line = self.line()?;
-        let mut queues = self.queues();
-        if queues.is_closed {
-            return None;
-        }
-        if let Some(queue) = queues.by_address.get(address) {
-            return Some(Arc::clone(queue));
-        }
-        let (queue, to) = (Arc::<Queue>::default(), address.to_owned());
-        let waiting = Arc::clone(&queue);
-        let send = move || {
-            while let Some(packet) = waiting.next() {
-                // A lost packet is sent again by the node that waits for its acknowledgement.
-                let _ = line.send(&to, packet);
-            }
-        };
-        // Without a thread nothing is sent now; the next packet tries again.
-        std::thread::Builder::new().name("bus".to_owned()).spawn(send).ok()?;
-        queues.by_address.insert(address.to_owned(), Arc::clone(&queue));
-        Some(queue)
-    }
-
-    /// Gives up the ways to nodes that are not alive.
-    pub(super) fn prune(&self) {
-        let peers = self.directory.peers();
-        self.queues().by_address.retain(|address, queue| {
-            let is_alive = peers.iter().any(|peer| peer.address == *address);
-            if !is_alive {
-                queue.close();
-            }
-            is_alive
-        });
-    }
-
     /// Sends and receives nothing more.
     pub(super) fn close(&self) {
-        *self.line.lock().unwrap_or_else(PoisonError::into_inner) = None;
-        let mut queues = self.queues();
-        queues.is_closed = true;
-        queues.by_address.drain().for_each(|(_, queue)| queue.close());
+        *self.line.write().unwrap_or_else(PoisonError::into_inner) = None;
     }
 }
 

@@ -333,7 +333,6 @@ impl Shared {
 
     /// Forgets what nodes have left behind that are not alive.
     fn prune(&self) {
-        self.exchange.prune();
         self.parts.prune(|run| self.directory.is_alive(run));
         self.calls.prune(|run| self.directory.is_alive(run));
         self.served.prune(self.options.silence(), |run| self.directory.is_alive(run));

@@ -102,7 +102,7 @@ pub struct Owner {
     pub node: Option<String>,
 }
 
-/// Receiver of the messages that arrive. It must not block.
+/// Receiver of the messages that arrive. It must not block, and is never called by who sends.
 pub type Receive = Arc<dyn Fn(Bytes) + Send + Sync>;
 
 /// Carries messages between nodes. It may lose them, also without an error, but neither changes them nor mixes up the
@@ -120,9 +120,9 @@ pub trait Line: Send + Sync {
     /// Where others reach this node: 1 to 200 bytes of ASCII, which it tells them by [`SharedStore::say`].
     fn address(&self) -> &str;
 
-    /// Sends a message of at most 64 MiB to the node at `address`. It waits while too much is on its way already.
+    /// Sends a message of at most 64 MiB to the node at `address`. It does not wait.
     ///
     /// # Errors
-    /// [`StoreError::Io`] if the message was not sent.
+    /// [`StoreError::Io`] if the message was not sent, as when too many are on their way already.
     fn send(&self, address: &str, message: Bytes) -> Result<(), StoreError>;
 }
