@@ -165,7 +165,7 @@ impl Engine {
 const SPREAD_TIMEOUT: Duration = Duration::from_secs(60);
 const POLL: Duration = Duration::from_millis(10);
 /// Interval at which a node is asked whether another one has replaced it.
-const POLL_REPLACED: Duration = Duration::from_millis(250);
+const POLL_REPLACED: Duration = Duration::from_secs(1);
 
 /// A hub that is open.
 pub(crate) struct OpenHub {

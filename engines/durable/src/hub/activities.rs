@@ -13,6 +13,7 @@ use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
 use tokio::runtime::Handle;
+use tokio::sync::Notify;
 
 use crate::error::Error;
 use crate::failure::{Failure, FailureKind};
@@ -107,10 +108,19 @@ struct Queue {
     is_closed: bool,
 }
 
+/// State of the queue, as the watch finds it.
+enum Backlog {
+    Waits,
+    Empty,
+    Closed,
+}
+
 /// Activities that wait for a thread. Bounded by what partitions may have under way.
 pub(super) struct Activities {
     queue: Mutex<Queue>,
     bell: Condvar,
+    /// Rung when more wait than threads are idle.
+    backlog: Notify,
     program: Arc<dyn Program>,
     fence: Option<Arc<Fence>>,
     runtime: Handle,
@@ -118,7 +128,7 @@ pub(super) struct Activities {
 
 impl Activities {
     pub(super) fn new(program: Arc<dyn Program>, fence: Option<Arc<Fence>>, runtime: Handle) -> Self {
-        Self { queue: Mutex::default(), bell: Condvar::new(), program, fence, runtime }
+        Self { queue: Mutex::default(), bell: Condvar::new(), backlog: Notify::new(), program, fence, runtime }
     }
 
     fn lock(&self) -> MutexGuard<'_, Queue> {
@@ -133,7 +143,11 @@ impl Activities {
         let mut queue = self.lock();
         queue.tasks.extend(tasks.drain(..));
         let wake = queue.idle.min(queue.tasks.len());
+        let has_backlog = queue.tasks.len() > queue.idle;
         drop(queue);
+        if has_backlog {
+            self.backlog.notify_one();
+        }
         for _ in 0..wake {
             self.bell.notify_one();
         }
@@ -166,19 +180,34 @@ impl Activities {
         queue.tasks.clear();
         drop(queue);
         self.bell.notify_all();
+        self.backlog.notify_one();
     }
 
     /// Sends a further thread whenever what waits stands still; ends when the hub closes.
     pub(super) async fn watch(self: Arc<Self>) {
-        let mut seen = 0;
-        while self.look(&mut seen) {
-            tokio::time::sleep(STANDSTILL).await;
+        loop {
+            self.backlog.notified().await;
+            let mut seen = self.lock().taken;
+            loop {
+                tokio::time::sleep(STANDSTILL).await;
+                match self.look(&mut seen) {
+                    Backlog::Waits => {}
+                    Backlog::Empty => break,
+                    Backlog::Closed => return,
+                }
+            }
         }
     }
 
-    fn look(self: &Arc<Self>, seen: &mut u64) -> bool {
+    fn look(self: &Arc<Self>, seen: &mut u64) -> Backlog {
         let mut queue = self.lock();
-        let stands_still = !queue.tasks.is_empty() && queue.taken == *seen;
+        if queue.is_closed {
+            return Backlog::Closed;
+        }
+        if queue.tasks.is_empty() {
+            return Backlog::Empty;
+        }
+        let stands_still = queue.taken == *seen;
         *seen = queue.taken;
         if stands_still && queue.relief < RELIEF_MAX {
             let relief = Arc::clone(self);
@@ -188,7 +217,7 @@ impl Activities {
                 queue.relief += 1;
             }
         }
-        !queue.is_closed
+        Backlog::Waits
     }
 
     fn next(&self, duty: Duty) -> Option<Task> {

@@ -23,7 +23,7 @@ use crate::partition::{Reply, RequestKind, Response};
 
 /// After so long without a response a request is sent again.
 const REPEAT: Duration = Duration::from_millis(250);
-/// Each time an activity is sent again, the pause before the next time doubles, up to this.
+/// Each time, the pause before the next time doubles, up to this: what takes long is not helped by repetitions.
 const REPEAT_MAX: Duration = Duration::from_secs(4);
 /// How long a request waits for news of its partition before it looks again.
 const LOOK_AGAIN: Duration = Duration::from_millis(50);
@@ -162,9 +162,7 @@ impl Calls {
             match tokio::time::timeout(repeat, &mut response).await {
                 Ok(outcome) => return outcome.unwrap_or(Outcome::Lost),
                 Err(_) if !self.directory.is_alive(peer.run) => return Outcome::Lost,
-                // An activity may take long, and each repetition carries its input.
-                Err(_) if is_activity => repeat = REPEAT_MAX.min(repeat * 2),
-                Err(_) => {}
+                Err(_) => repeat = REPEAT_MAX.min(repeat * 2),
             }
         }
     }
