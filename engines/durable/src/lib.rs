@@ -95,7 +95,7 @@ mod payload;
 mod program;
 mod stopped;
 
-pub use client::{Client, Filter, InstanceView, Page, Start, Status};
+pub use client::{Client, Filter, InstanceView, Page, Start, Status, Summary};
 pub use error::Error;
 pub use event::{Caller, Event, EventKind, Version};
 pub use failure::{FAILURE_MESSAGE_BYTES_MAX, Failure, FailureKind};

@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 use narrows_durable::store::Batching;
-use narrows_durable::{Filter, InstanceView, Reuse, Start, Status, Values};
+use narrows_durable::{Filter, Reuse, Start, Status, Summary, Time};
 use tokio::task::JoinSet;
 
 use crate::code::{
@@ -25,13 +25,11 @@ const POLL_EVENTS: Duration = Duration::from_millis(5);
 /// The peak is that of the busiest of so many equal parts of a workload's time.
 const PEAK_PART: f64 = 10.0;
 /// How often all nodes of a hub are asked; it costs each of them some CPU.
-const POLL_ALL: Duration = Duration::from_millis(250);
+const POLL_ALL: Duration = Duration::from_millis(100);
 /// Starts that are handed over at a time.
 const STARTS_MAX: u64 = 50_000;
 /// Signals and events that are under way at a time.
 const SENDERS: u64 = 1_024;
-/// Instances of one page.
-const PAGE: usize = 10_000;
 
 /// Figures that only some workloads report.
 #[derive(Default)]
@@ -64,9 +62,12 @@ pub(crate) async fn forget(held: &OpenHub, run: u64, plan: &Plan) -> Result<(), 
         }
     }
     let launchers = if plan.launch == Launch::Entities { LAUNCHERS } else { 0 };
+    let mut purges = JoinSet::new();
     for launcher in 0..launchers {
-        held.client.purge(LAUNCHER.id(format!("{run}-{launcher}"))?.instance()).await?;
+        let (client, id) = (held.client.clone(), LAUNCHER.id(format!("{run}-{launcher}"))?);
+        purges.spawn(async move { client.purge(id.instance()).await.map(drop) });
     }
+    all_done(purges).await?;
     let counters = match plan.workload {
         Workload::Counter => 1,
         Workload::EntityCalls => CALLED_ENTITIES,
@@ -282,7 +283,7 @@ async fn signal_launchers(held: &OpenHub, run: u64, n: u64) -> Result<(), Error>
         let (client, id) = (held.client.clone(), LAUNCHER.id(format!("{run}-{launcher}"))?);
         senders.spawn(async move { client.signal_entity(&id, LAUNCH, &(run, first, end - first)).await });
     }
-    all_sent(senders).await
+    all_done(senders).await
 }
 
 /// Each when the one before it has ended; the median of their latencies in milliseconds.
@@ -312,7 +313,7 @@ async fn signal_counter(held: &OpenHub, run: u64, n: u64) -> Result<(), Error> {
             Ok::<_, narrows_durable::Error>(())
         });
     }
-    all_sent(senders).await
+    all_done(senders).await
 }
 
 async fn raise_all(held: &OpenHub, run: u64, n: u64) -> Result<(), Error> {
@@ -328,12 +329,12 @@ async fn raise_all(held: &OpenHub, run: u64, n: u64) -> Result<(), Error> {
             Ok::<_, narrows_durable::Error>(())
         });
     }
-    all_sent(senders).await
+    all_done(senders).await
 }
 
-async fn all_sent(mut senders: JoinSet<Result<(), narrows_durable::Error>>) -> Result<(), Error> {
-    while let Some(sent) = senders.join_next().await {
-        sent.unwrap_or(Err(narrows_durable::Error::Closed))?;
+async fn all_done(mut tasks: JoinSet<Result<(), narrows_durable::Error>>) -> Result<(), Error> {
+    while let Some(done) = tasks.join_next().await {
+        done.unwrap_or(Err(narrows_durable::Error::Closed))?;
     }
     Ok(())
 }
@@ -346,51 +347,20 @@ async fn counted(held: &OpenHub, run: u64, n: u64) -> Result<f64, Error> {
     }
     let view = held.client.get(id.instance()).await?;
     let view = view.ok_or_else(|| narrows_durable::Error::NotFound(id.instance().clone()))?;
-    Ok(Span::default().with(&view).seconds())
+    Ok(seconds(view.created, view.updated))
 }
 
 /// The seconds from the earliest creation to the latest completion; all must have completed.
 async fn completed(held: &OpenHub, run: u64, n: u64) -> Result<f64, Error> {
-    let filter = Filter { prefix: prefix(run), ..Filter::default() };
-    let (mut span, mut completed, mut next) = (Span::default(), 0, None);
-    loop {
-        let page = held.client.query(filter.clone(), PAGE, Values::Without, next).await?;
-        for view in &page.instances {
-            span = span.with(view);
-            completed += u64::from(view.status == Status::Completed);
-        }
-        next = page.next;
-        if next.is_none() {
-            break;
-        }
-    }
-    if completed != n {
-        return Err(Error::Incomplete { completed, expected: n });
-    }
-    Ok(span.seconds())
+    let filter = Filter { prefix: prefix(run), statuses: vec![Status::Completed], ..Filter::default() };
+    let Summary { count, period } = held.client.summary(filter).await?;
+    let (first, last) = period.filter(|_| count == n).ok_or(Error::Incomplete { completed: count, expected: n })?;
+    Ok(seconds(first, last))
 }
 
-/// From the earliest creation to the latest update, in microseconds of the hub's clock.
-struct Span {
-    first: u64,
-    last: u64,
-}
-
-impl Default for Span {
-    fn default() -> Self {
-        Self { first: u64::MAX, last: 0 }
-    }
-}
-
-impl Span {
-    fn with(self, view: &InstanceView) -> Self {
-        Self { first: self.first.min(view.created.0), last: self.last.max(view.updated.0) }
-    }
-
-    /// At least one microsecond, the clock's step.
-    fn seconds(&self) -> f64 {
-        self.last.saturating_sub(self.first).max(1) as f64 / 1e6
-    }
+/// Time between two moments of the hub's clock, of which one microsecond is the step and the least.
+fn seconds(first: Time, last: Time) -> f64 {
+    last.0.saturating_sub(first.0).max(1) as f64 / 1e6
 }
 
 #[cfg(test)]

@@ -6,7 +6,7 @@ use std::time::Duration;
 use tokio::runtime::Handle;
 use tokio::sync::{Semaphore, oneshot};
 
-use crate::client::{Filter, InstanceView, Page, Start};
+use crate::client::{Filter, InstanceView, Page, Start, Summary};
 use crate::error::Error;
 use crate::event::Event;
 use crate::hub::{PendingResponse, Post};
@@ -62,7 +62,7 @@ impl Client {
     }
 
     async fn request(&self, partition: PartitionId, kind: RequestKind) -> Result<Response, Error> {
-        let again = if is_look(&kind) { Repetition::Yes } else { Repetition::No };
+        let again = again_of_request(&kind);
         self.request_again(partition, kind, again).await
     }
 
@@ -155,10 +155,19 @@ impl Client {
         lot: Vec<(usize, Message)>,
         again: Repetition,
     ) -> Result<(Vec<usize>, PendingResponse), Error> {
-        let permits = &self.hub.permits[usize::from(partition.0)];
-        drop(permits.acquire().await.map_err(|_| Error::Closed)?);
         let (places, messages) = lot.into_iter().unzip();
-        Ok((places, self.put(partition, RequestKind::DeliverEach(messages), again)?))
+        Ok((places, self.begin(partition, RequestKind::DeliverEach(messages), again).await?))
+    }
+
+    /// Makes a request whose response is awaited later.
+    async fn begin(
+        &self,
+        partition: PartitionId,
+        kind: RequestKind,
+        again: Repetition,
+    ) -> Result<PendingResponse, Error> {
+        drop(self.hub.permits[usize::from(partition.0)].acquire().await.map_err(|_| Error::Closed)?);
+        self.put(partition, kind, again)
     }
 
     /// Waits until an orchestration has ended, durably.
@@ -318,7 +327,24 @@ impl Client {
     /// # Errors
     /// [`Error::Closed`] or [`Error::Stopped`].
     pub async fn count(&self, filter: Filter) -> Result<u64, Error> {
-        self.sum(|from| RequestKind::Count(filter.clone(), from)).await
+        Ok(self.summary(filter).await?.count)
+    }
+
+    /// The instances that pass, in figures.
+    ///
+    /// # Errors
+    /// [`Error::Closed`] or [`Error::Stopped`].
+    pub async fn summary(&self, filter: Filter) -> Result<Summary, Error> {
+        let mut sum = Summary::default();
+        let take = |response| match response {
+            Response::Summary(summary, next) => {
+                sum = sum.with(summary);
+                next
+            }
+            _ => None,
+        };
+        self.walk(|from| RequestKind::Summary(filter.clone(), from), take).await?;
+        Ok(sum)
     }
 
     /// Forgets an ended orchestration and its sub-orchestrations, or an idle entity. Says whether there was one.
@@ -337,25 +363,42 @@ impl Client {
     /// # Errors
     /// [`Error::Closed`] or [`Error::Stopped`].
     pub async fn purge_all(&self, filter: Filter) -> Result<u64, Error> {
-        self.sum(|from| RequestKind::PurgeAll(filter.clone(), from)).await
+        let mut sum = 0;
+        let take = |response| match response {
+            Response::Count(count, next) => {
+                sum += count;
+                next
+            }
+            _ => None,
+        };
+        self.walk(|from| RequestKind::PurgeAll(filter.clone(), from), take).await?;
+        Ok(sum)
     }
 
-    async fn sum(&self, kind: impl Fn(u64) -> RequestKind) -> Result<u64, Error> {
-        let (mut partition, mut from, mut sum) = (0, 0, 0);
-        while partition < self.partitions() {
-            let Response::Count(count, next) = self.request(PartitionId(partition), kind(from)).await? else { break };
-            sum += count;
-            match next {
-                Some(next) => from = next,
-                None => (partition, from) = (partition + 1, 0),
+    /// Makes a request of all partitions at the same time, and goes on with each where `take` says.
+    async fn walk(
+        &self,
+        kind: impl Fn(u64) -> RequestKind,
+        mut take: impl FnMut(Response) -> Option<u64>,
+    ) -> Result<(), Error> {
+        let mut begun = Vec::new();
+        for partition in self.hub.post.partitions() {
+            let first = kind(0);
+            let again = again_of_request(&first);
+            begun.push((partition, self.begin(partition, first, again).await?));
+        }
+        for (partition, response) in begun {
+            let mut next = take(response.await.unwrap_or(Err(Error::Closed))?);
+            while let Some(from) = next {
+                next = take(self.request(partition, kind(from)).await?);
             }
         }
-        Ok(sum)
+        Ok(())
     }
 }
 
-/// Whether a request changes nothing.
-fn is_look(kind: &RequestKind) -> bool {
+/// A request that changes nothing may be made again.
+fn again_of_request(kind: &RequestKind) -> Repetition {
     match kind {
         RequestKind::Wait(_)
         | RequestKind::Forget(_)
@@ -363,9 +406,9 @@ fn is_look(kind: &RequestKind) -> bool {
         | RequestKind::History(_)
         | RequestKind::State(_)
         | RequestKind::Query { .. }
-        | RequestKind::Count(..) => true,
+        | RequestKind::Summary(..) => Repetition::Yes,
         RequestKind::Deliver(_) | RequestKind::DeliverEach(_) | RequestKind::Purge(_) | RequestKind::PurgeAll(..) => {
-            false
+            Repetition::No
         }
     }
 }

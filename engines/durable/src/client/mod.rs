@@ -10,4 +10,4 @@ mod view;
 pub use calls::Client;
 pub(crate) use calls::{Carry, Repetition};
 pub use request::Start;
-pub use view::{Filter, InstanceView, Page, Status};
+pub use view::{Filter, InstanceView, Page, Status, Summary};

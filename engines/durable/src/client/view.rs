@@ -113,3 +113,21 @@ pub struct Page {
     /// Give this to the next query; `None` means that there are no more.
     pub next: Option<String>,
 }
+
+/// Instances that pass a filter, in figures.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Summary {
+    /// How many there are.
+    pub count: u64,
+    /// Earliest creation and latest update; `None` if there are no instances.
+    pub period: Option<(Time, Time)>,
+}
+
+impl Summary {
+    /// The same with other instances.
+    pub(crate) fn with(self, other: Self) -> Self {
+        let periods = [self.period, other.period].into_iter().flatten();
+        let period = periods.reduce(|(first, last), (created, updated)| (first.min(created), last.max(updated)));
+        Self { count: self.count + other.count, period }
+    }
+}

@@ -244,7 +244,7 @@ fn outcome(input: &mut Input<'_>) -> Result<Outcome, CodecError> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::client::{Filter, InstanceView, Status};
+    use crate::client::{Filter, InstanceView, Status, Summary};
     use crate::event::{Event, EventKind};
     use crate::failure::{Failure, FailureKind};
     use crate::ids::{EntityId, InstanceId, Time};
@@ -302,7 +302,7 @@ mod tests {
             RequestKind::History(id()),
             RequestKind::State(EntityId::new("sum", "x").expect("an entity")),
             RequestKind::Query { filter: filter.clone(), limit: 9, values: Values::Without, from: 4 },
-            RequestKind::Count(filter.clone(), 8),
+            RequestKind::Summary(filter.clone(), 8),
             RequestKind::Purge(id()),
             RequestKind::PurgeAll(filter, 3),
         ]
@@ -319,6 +319,7 @@ mod tests {
             Ok(Response::State(Some(Payload::encode(&5).expect("a number")))),
             Ok(Response::Page(vec![view(), view()], Some(6))),
             Ok(Response::Count(5, None)),
+            Ok(Response::Summary(Summary { count: 5, period: Some((Time(2), Time(3))) }, Some(6))),
             Ok(Response::Ran(Payload::encode(&"hello").expect("a text"))),
             Err(Error::bad_id("@x", "an identifier that does not begin with '@' (entities do)")),
             Err(Error::Failed(Failure::application("no"))),

@@ -16,7 +16,7 @@ mod tag {
     pub(super) const HISTORY: u8 = 6;
     pub(super) const STATE: u8 = 7;
     pub(super) const QUERY: u8 = 8;
-    pub(super) const COUNT: u8 = 9;
+    pub(super) const SUMMARY: u8 = 9;
     pub(super) const PURGE: u8 = 10;
     pub(super) const PURGE_ALL: u8 = 11;
 }
@@ -46,8 +46,8 @@ pub(super) fn put_request(out: &mut Vec<u8>, request: &RequestKind) {
             out.push(u8::from(*values == Values::With));
             output::number(out, *from);
         }
-        RequestKind::Count(filter, from) => {
-            out.push(tag::COUNT);
+        RequestKind::Summary(filter, from) => {
+            out.push(tag::SUMMARY);
             put_filter(out, filter);
             output::number(out, *from);
         }
@@ -89,7 +89,7 @@ pub(super) fn request(input: &mut Input<'_>) -> Result<RequestKind, CodecError> 
             values: if input.flag()? { Values::With } else { Values::Without },
             from: input.number()?,
         },
-        tag::COUNT => RequestKind::Count(filter(input)?, input.number()?),
+        tag::SUMMARY => RequestKind::Summary(filter(input)?, input.number()?),
         tag::PURGE_ALL => RequestKind::PurgeAll(filter(input)?, input.number()?),
         other => return Input::wrong(began, format!("{other}, expected the kind of a request")),
     })

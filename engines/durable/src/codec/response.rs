@@ -3,7 +3,7 @@
 use super::input::Input;
 use super::request::status;
 use super::{CodecError, Events, Inline, Skip, output, put_event};
-use crate::client::InstanceView;
+use crate::client::{InstanceView, Summary};
 use crate::error::Error;
 use crate::event::Event;
 use crate::failure::{Failure, FailureKind};
@@ -20,6 +20,7 @@ mod tag {
     pub(super) const PAGE: u8 = 6;
     pub(super) const COUNT: u8 = 7;
     pub(super) const RAN: u8 = 8;
+    pub(super) const SUMMARY: u8 = 9;
     pub(super) const BAD_ID: u8 = 20;
     pub(super) const FAILED: u8 = 21;
     pub(super) const NOT_FOUND: u8 = 22;
@@ -89,6 +90,15 @@ pub(super) fn put_response(out: &mut Vec<u8>, response: &Result<Response, Error>
         Ok(Response::Count(count, next)) => {
             out.push(tag::COUNT);
             output::number(out, *count);
+            output::optional(out, *next, output::number);
+        }
+        Ok(Response::Summary(summary, next)) => {
+            out.push(tag::SUMMARY);
+            output::number(out, summary.count);
+            output::optional(out, summary.period, |out, (first, last)| {
+                output::time(out, &first);
+                output::time(out, &last);
+            });
             output::optional(out, *next, output::number);
         }
         Ok(Response::Ran(result)) => {
@@ -171,6 +181,11 @@ pub(super) fn response(input: &mut Input<'_>) -> Result<Result<Response, Error>,
         tag::STATE => Response::State(input.optional(|input| input.payload(&mut Skip))?),
         tag::PAGE => Response::Page(input.list(view)?, input.optional(Input::number)?),
         tag::COUNT => Response::Count(input.number()?, input.optional(Input::number)?),
+        tag::SUMMARY => {
+            let count = input.number()?;
+            let period = input.optional(|input| Ok((input.time()?, input.time()?)))?;
+            Response::Summary(Summary { count, period }, input.optional(Input::number)?)
+        }
         tag::RAN => Response::Ran(input.payload(&mut Skip)?),
         other => return Input::wrong(began, format!("{other}, expected the kind of a response")),
     }))

@@ -2,7 +2,7 @@
 
 use tokio::sync::oneshot;
 
-use crate::client::{Filter, InstanceView};
+use crate::client::{Filter, InstanceView, Summary};
 use crate::error::Error;
 use crate::event::Event;
 use crate::failure::Failure;
@@ -114,8 +114,8 @@ pub enum RequestKind {
         /// Where to begin.
         from: u64,
     },
-    /// How many pass, from a place on: [`Response::Count`].
-    Count(Filter, u64),
+    /// Figures of those that pass, from a place on: [`Response::Summary`].
+    Summary(Filter, u64),
     /// Forget an ended instance and its sub-orchestrations: [`Response::Count`].
     Purge(InstanceId),
     /// Forget ended instances that pass, from a place on: [`Response::Count`].
@@ -148,6 +148,8 @@ pub enum Response {
     Page(Vec<InstanceView>, Option<u64>),
     /// How many, and where to go on.
     Count(u64, Option<u64>),
+    /// Figures, and where to go on.
+    Summary(Summary, Option<u64>),
     /// Result of an activity that ran for another node.
     Ran(Payload),
 }

@@ -3,7 +3,7 @@
 //! A walk looks at a bounded number of instances per turn and says where to go on, so that no question, however wide,
 //! holds the partition up.
 
-use crate::client::{Filter, InstanceView, Status};
+use crate::client::{Filter, InstanceView, Status, Summary};
 use crate::error::Error;
 use crate::partition::input::{RequestKind, Response, Values};
 use crate::partition::table::Instance;
@@ -41,9 +41,9 @@ impl InstanceReader<'_> {
             RequestKind::Query { filter, limit, values, from } => {
                 self.query(filter, *limit, *values, *from).map(|(views, next)| Response::Page(views, next))
             }
-            RequestKind::Count(filter, from) => {
-                let (count, next) = self.count(filter, *from);
-                Ok(Response::Count(count, next))
+            RequestKind::Summary(filter, from) => {
+                let (summary, next) = self.summary(filter, *from);
+                Ok(Response::Summary(summary, next))
             }
             _ => Ok(Response::Done),
         }
@@ -68,14 +68,16 @@ impl InstanceReader<'_> {
         Ok((views, None))
     }
 
-    fn count(&self, filter: &Filter, from: u64) -> (u64, Option<u64>) {
-        let mut count = 0;
+    fn summary(&self, filter: &Filter, from: u64) -> (Summary, Option<u64>) {
+        let mut summary = Summary::default();
         for (looks, (handle, instance)) in self.table.from(from).enumerate() {
             if looks == LOOKED_AT_MAX {
-                return (count, Some(handle));
+                return (summary, Some(handle));
             }
-            count += u64::from(filter.passes(instance));
+            if filter.passes(instance) {
+                summary = summary.with(Summary { count: 1, period: Some((instance.created, instance.updated)) });
+            }
         }
-        (count, None)
+        (summary, None)
     }
 }

@@ -202,7 +202,7 @@ impl Workload {
         let to = PartitionId(chance.below(self.partitions.into()) as u16);
         let filter = Filter { statuses: vec![chance.pick(&Status::ALL)], ..Filter::default() };
         let kind = match chance.below(3) {
-            0 => RequestKind::Count(filter, 0),
+            0 => RequestKind::Summary(filter, 0),
             1 => RequestKind::Query { filter, limit: 3, values: Values::With, from: 0 },
             _ => RequestKind::PurgeAll(filter, 0),
         };

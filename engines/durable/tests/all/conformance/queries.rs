@@ -23,7 +23,13 @@ fn code() -> Registry {
 async fn found(stage: &Stage, filter: Filter) -> Vec<InstanceView> {
     let page = stage.client.query(filter.clone(), LIMIT, Values::With, None).await.unwrap();
     assert!(page.next.is_none());
-    assert_eq!(stage.client.count(filter).await.unwrap(), page.instances.len() as u64);
+    let summary = stage.client.summary(filter).await.unwrap();
+    assert_eq!(summary.count, page.instances.len() as u64);
+    let created = page.instances.iter().map(|instance| instance.created).min();
+    let updated = page.instances.iter().map(|instance| instance.updated).max();
+    assert_eq!(summary.period.map(|(first, _)| first), created);
+    // Those that run may have gone on since.
+    assert!(summary.period.map(|(_, last)| last) >= updated, "{summary:?}");
     page.instances
 }
 
