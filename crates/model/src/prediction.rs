@@ -429,6 +429,13 @@ pub enum Assumption {
     },
     /// Requests are spread evenly over the replicas.
     EvenReplicas,
+    /// Replicas have partitions, and requests are spread as those are.
+    WholePartitions {
+        /// Partitions, from 1.
+        partitions: u32,
+        /// Replicas, from 1.
+        replicas: u32,
+    },
     /// Replicas do not share a cache, and entries live as long as now.
     CacheOfEachReplica {
         /// Share of the requests that it does not serve now, 0 to 1.

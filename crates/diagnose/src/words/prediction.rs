@@ -53,6 +53,10 @@ pub fn assumption(assumption: &Assumption) -> String {
                 format!("All of its own time and all of its CPU shrink {} fold.", units::number(*factor))
             }
             Assumption::EvenReplicas => "Requests are spread evenly over the replicas.".to_owned(),
+            Assumption::WholePartitions { partitions, replicas } => format!("Requests are spread as the {} are, of which a replica has at most {}.",
+                units::counted(f64::from(*partitions), "partition"),
+                partitions.div_ceil((*replicas).max(1))
+            ),
             Assumption::CacheOfEachReplica { misses, misses_after } => format!("Each replica has a cache of its own, which keeps entries as long as now: at the same rate it serves all but {} of the requests, and all but {} now.",
                 units::percent(*misses_after),
                 units::percent(*misses)

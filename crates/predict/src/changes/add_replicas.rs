@@ -1,7 +1,8 @@
 //! `add-replicas=SERVICE[,REPLICAS]`: a service runs as so many processes; as twice as many without a number.
 //!
-//! Each has the limit of CPU that one has now, or its one thread. They share the machine as before. Each has its own cache, if
-//! the service has one (`replica_caches.rs`).
+//! Each has the limit of CPU that one has now, or its one thread. They share the machine as before. Requests are spread evenly,
+//! or as whole partitions are if the replicas report how many they have. Each has its own cache, if the service has one
+//! (`replica_caches.rs`).
 
 use narrows_model::finding::evidence::cpu::CpuLimit;
 use narrows_model::finding::{Evidence, Finding};
@@ -68,7 +69,10 @@ impl Method for AddReplicas {
         let service = program.service.clone();
         let growth = f64::from(replicas) / f64::from(program.replicas);
         let caches = Caches::of(&service, scene);
-        let mut assumptions = vec![Assumption::EvenReplicas];
+        let mut assumptions = vec![match program.partitions {
+            Some(partitions) => Assumption::WholePartitions { partitions, replicas },
+            None => Assumption::EvenReplicas,
+        }];
         assumptions.extend(caches.as_ref().map(|caches| Assumption::CacheOfEachReplica {
             misses: caches.misses,
             misses_after: caches.misses_with(1.0 / growth),
@@ -76,7 +80,7 @@ impl Method for AddReplicas {
         let adjust = move |system: &mut System| {
             let meant = system.programs.iter_mut().filter(|program| program.service == service);
             for program in meant {
-                program.replicas = replicas;
+                program.spread_over(replicas);
                 system.fixed_cores += program.fixed_cores * (growth - 1.0);
                 program.fixed_cores *= growth;
             }

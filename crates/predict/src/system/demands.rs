@@ -7,7 +7,8 @@ use narrows_model::finding::evidence::cpu::CpuLimit;
 use narrows_model::finding::evidence::hot_partition::PlaceKind;
 use narrows_model::finding::{Evidence, Finding};
 use narrows_model::prediction::ResourceKind;
-use narrows_model::series::{Series, names};
+use narrows_model::run::ServiceInstance;
+use narrows_model::series::{Series, names, partitions};
 
 use super::Level;
 use crate::queueing::Station;
@@ -137,6 +138,8 @@ pub(crate) struct Program {
     pub(crate) replicas: u32,
     /// Share of the requests that the fullest replica gets, above an even share up to 1; `None` if they are even.
     pub(crate) fullest_share: Option<f64>,
+    /// Partitions that its replicas share, each of which one replica has; `None` if they report none.
+    pub(crate) partitions: Option<u32>,
     /// CPU that each replica may use, cores; `None` if nothing but the machine limits it.
     pub(crate) cap: Option<f64>,
     /// Period of its quota of CPU, seconds; `None` if it was not measured.
@@ -170,6 +173,15 @@ impl Program {
             None => Station::without_queue(each_s / processors),
         };
         Station { copies, is_shared: !self.is_one_thread, ..one }
+    }
+
+    /// The same service with so many replicas. Its partitions are spread over them as evenly as whole ones can be.
+    pub(crate) fn spread_over(&mut self, replicas: u32) {
+        self.replicas = replicas;
+        if let Some(partitions) = self.partitions {
+            let most = partitions.div_ceil(replicas.max(1));
+            self.fullest_share = uneven(most, partitions, replicas);
+        }
     }
 
     /// Replicas that requests are spread over; 1 where they are uneven.
@@ -263,6 +275,7 @@ pub(super) fn programs(trial: &TrialEvidence, findings: &[Finding]) -> Vec<Progr
     let effects = findings.iter().flat_map(|finding| &finding.effects);
     let all: Vec<&Finding> = findings.iter().chain(effects).collect();
     let program = |service: &str| {
+        let assigned = assigned(trial, service);
         let replicas = trial.services.iter().filter(|instance| instance.service == service);
         let of_service = || all.iter().filter(|finding| finding.resource == service).map(|finding| &finding.evidence);
         let is_thread =
@@ -270,7 +283,11 @@ pub(super) fn programs(trial: &TrialEvidence, findings: &[Finding]) -> Vec<Progr
         Program {
             service: service.to_owned(),
             replicas: (replicas.clone().count() as u32).max(1),
-            fullest_share: of_service().find_map(fullest_share),
+            fullest_share: of_service().find_map(fullest_share).or_else(|| {
+                let most = assigned.iter().copied().max()?;
+                uneven(most, assigned.iter().sum(), assigned.len() as u32)
+            }),
+            partitions: Some(assigned.iter().sum()).filter(|sum| *sum > 0),
             cap: replicas.filter_map(|instance| instance.cpu_limit_cores).filter(|cap| *cap > 0.0).reduce(f64::min),
             period_s: period_s(trial, service),
             is_one_thread: is_one_thread(trial, service) || of_service().any(is_thread),
@@ -287,6 +304,31 @@ fn fullest_share(evidence: &Evidence) -> Option<f64> {
         Evidence::HotPartition(hot) if hot.kind == PlaceKind::Replica => Some(hot.share.min(1.0)),
         _ => None,
     }
+}
+
+/// Share of the fullest of these replicas, which has `most` of the partitions; `None` if all have as many.
+fn uneven(most: u32, partitions: u32, replicas: u32) -> Option<f64> {
+    (partitions > 0 && most * replicas > partitions).then(|| f64::from(most) / f64::from(partitions))
+}
+
+/// The partitions of each replica, as they usually were; empty unless all report them.
+fn assigned(trial: &TrialEvidence, service: &str) -> Vec<u32> {
+    let series = partitions::of(trial, service);
+    let of_replica = |instance: &ServiceInstance| {
+        let its = series.iter().filter(|series| series.key.replica == instance.replica);
+        let usual = its.filter_map(|series| usual(trial, series));
+        usual.reduce(|sum, value| sum + value)
+    };
+    let instances = trial.services.iter().filter(|instance| instance.service == service);
+    instances.map(of_replica).collect::<Option<_>>().unwrap_or_default()
+}
+
+/// Median of the whole numbers that a series reports while the load is counted.
+fn usual(trial: &TrialEvidence, series: &Series) -> Option<u32> {
+    let counted = series.points.iter().filter(|point| trial.is_counted(point.time_ns));
+    let mut values: Vec<u32> = counted.map(|point| point.value.round().max(0.0) as u32).collect();
+    values.sort_unstable();
+    values.get(values.len() / 2).copied()
 }
 
 fn is_one_thread(trial: &TrialEvidence, service: &str) -> bool {
@@ -361,6 +403,13 @@ mod tests {
         assert!((hot.station(1.0, 10.0, None).rate_max() - 50.0).abs() < 1e-9, "one of three gets all");
         let even = Program { fullest_share: None, ..hot };
         assert!((even.station(1.0, 10.0, None).rate_max() - 150.0).abs() < 1e-9);
+        let mut shared = Program { partitions: Some(12), replicas: 4, ..even.clone() };
+        let mut rate_max_over = |replicas| {
+            shared.spread_over(replicas);
+            shared.station(1.0, 10.0, None).rate_max()
+        };
+        let found = [8, 12, 24].map(|replicas| rate_max_over(replicas).round());
+        assert_eq!(found, [300.0, 600.0, 600.0], "each has two of the twelve, or one; twelve of 24 have none");
         let turns = Program { takes_turns: true, cap: None, ..even };
         assert_eq!(turns.kind(), ResourceKind::OneCore);
         assert!((turns.station(1.0, 10.0, None).rate_max() - 300.0).abs() < 1e-9);

@@ -1,24 +1,12 @@
-//! Number of partitions that each replica of a service reports.
-//!
-//! Sources: `durable.node.partitions` of this project's orchestration engine, and `assigned-partitions` of Apache Kafka
-//! consumers, under the names of OpenTelemetry's Java instrumentation, Micrometer and the Prometheus JMX exporter. A
-//! replica may have several consumers; their partitions are added.
+//! Number of partitions that each replica of a service has for nearly all of an interval.
 
 use narrows_model::evidence::TrialEvidence;
-use narrows_model::series::Series;
+use narrows_model::series::{Series, partitions};
 
 use crate::read::intervals::Interval;
 use crate::stats::median;
 use crate::thresholds::Thresholds;
 
-/// Names of the metric, with dots for underscores and dashes. If a service reports several, the first counts.
-const METRICS: [&str; 5] = [
-    "durable.node.partitions",
-    "kafka.consumer.assigned.partitions",
-    "kafka.consumer.coordinator.assigned.partitions",
-    "kafka.consumer.consumer.coordinator.metrics.assigned.partitions",
-    "org.apache.kafka.consumer.coordinator.assigned.partitions",
-];
 /// Maximum plausible partitions; a consumer that reports more uses another unit.
 const PARTITIONS_MAX: f64 = 100_000.0;
 
@@ -32,10 +20,8 @@ pub(super) struct Assignment<'a> {
 impl<'a> Assignment<'a> {
     /// Returns `None` if no replica reports its partitions. All must use the same metric.
     pub(super) fn of(trial: &'a TrialEvidence, service: &str) -> Option<Self> {
-        let all = || trial.series.iter().filter(|series| series.key.service == service);
-        let ranked = all().filter_map(|series| Some((rank(&series.key.name)?, series.key.name.as_str())));
-        let (_, metric) = ranked.min()?;
-        Some(Self { metric, series: all().filter(|series| series.key.name == metric).collect() })
+        let series = partitions::of(trial, service);
+        Some(Self { metric: series.first()?.key.name.as_str(), series })
     }
 
     /// Number of partitions that a replica has for nearly all of an interval; `None` if it does not report them or
@@ -51,12 +37,6 @@ impl<'a> Assignment<'a> {
         let held: Option<Vec<usize>> = reported.into_iter().map(|values| held(values, thresholds)).collect();
         held.filter(|held| !held.is_empty()).map(|held| held.into_iter().sum())
     }
-}
-
-/// Rank of a metric among the known names.
-fn rank(name: &str) -> Option<usize> {
-    let dotted = name.replace(['_', '-'], ".");
-    METRICS.iter().position(|metric| *metric == dotted)
 }
 
 /// The number in nearly all readings.
