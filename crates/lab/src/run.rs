@@ -217,8 +217,8 @@ fn run_trials(
         stop,
     };
     let result = each_trial(&mut bench, file, &options.path, trials, todo, work, progress);
-    if let Err(error) = bench.deployments.restore() {
-        progress.tell(&Event::Note(&format!("Deployments stay as the last variant set them: {error}")));
+    for error in bench.deployments.restore() {
+        progress.tell(&Event::Note(&format!("A Deployment stays as the last variant set it: {error}")));
     }
     bench.guard.done();
     sampler.stop();

@@ -40,12 +40,11 @@ impl Found {
         found.patch(wanted, "set")
     }
 
-    /// Sets all of them back, without waiting for their rollouts. The first failure ends it.
-    ///
-    /// # Errors
-    /// [`Error::Cluster`] when the API server cannot be used.
-    pub(crate) fn restore(&mut self) -> Result<(), Error> {
-        self.0.drain(..).try_for_each(|found| found.patch(&BoundDeployment::default(), "set back"))
+    /// Sets all of them back, without waiting for their rollouts. Returns an error for each that the API server did not set back.
+    #[must_use]
+    pub(crate) fn restore(&mut self) -> Vec<Error> {
+        let nothing = BoundDeployment::default();
+        self.0.drain(..).filter_map(|found| found.patch(&nothing, "set back").err()).collect()
     }
 }
 

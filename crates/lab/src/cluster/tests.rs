@@ -107,13 +107,44 @@ fn a_variant_sets_deployments_waits_for_their_rollout_and_sets_them_back() {
     let wanted = BoundDeployment { name: "shop".to_owned(), replicas: Some(3), ..BoundDeployment::default() };
     let mut found = Found::default();
     Cluster::attach(settings(url, vec![wanted]), &mut found, &mut || Ok(())).unwrap();
-    found.restore().unwrap();
-    found.restore().unwrap();
+    assert!(found.restore().is_empty());
+    assert!(found.restore().is_empty());
     let path = "/apis/apps/v1/namespaces/shop/deployments/shop";
     let all: Vec<String> = requests.iter().collect();
     let patch = |replicas: u64| format!("PATCH {path}{}", json!({ "spec": { "replicas": replicas } }));
     assert_eq!(all[..2], [format!("GET {path}"), patch(3)]);
     assert_eq!(all[2..].iter().filter(|request| request.starts_with("PATCH")).collect::<Vec<_>>(), [&patch(2)]);
+}
+
+#[test]
+fn a_deployment_that_cannot_be_set_back_leaves_no_other_as_it_is() {
+    let deployment =
+        (200, json!({ "spec": { "replicas": 1 }, "status": { "updatedReplicas": 2, "availableReplicas": 2 } }));
+    let (patched, ready) = (deployment.clone(), deployment.clone());
+    let refusal = |name: &str| (404, json!({ "message": format!("{name} not found") }));
+    let (url, requests) = server(vec![
+        deployment.clone(),
+        patched.clone(),
+        deployment,
+        patched.clone(),
+        ready.clone(),
+        ready,
+        list(&[pod("a", "True")]),
+        refusal("front"),
+        refusal("back"),
+    ]);
+    let wanted = ["front", "back"].map(|name| BoundDeployment {
+        name: name.to_owned(),
+        replicas: Some(2),
+        ..BoundDeployment::default()
+    });
+    let mut found = Found::default();
+    Cluster::attach(settings(url, wanted.to_vec()), &mut found, &mut || Ok(())).unwrap();
+    let failures: Vec<String> = found.restore().iter().map(ToString::to_string).collect();
+    let failure =
+        |name: &str| format!("cannot set back Deployment `{name}`: the API server responds 404: {name} not found");
+    assert_eq!(failures, ["front", "back"].map(failure));
+    assert_eq!(requests.iter().filter(|request| request.starts_with("PATCH")).count(), 4);
 }
 
 #[test]
