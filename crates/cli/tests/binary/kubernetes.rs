@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use narrows_testing::skip;
+use narrows_testing::{has_programs, postgres_programs, skip};
 
 use crate::common::{Bench, caveats, text};
 use crate::server::{Server, response};
@@ -62,6 +62,26 @@ fn the_reference_systems_run_on_a_real_cluster() {
     }
     let proof = Command::new(root().join("testing/kubernetes/prove.sh"))
         .args([env!("CARGO_BIN_EXE_narrows"), "0.2"])
+        .output()
+        .unwrap();
+    let said = [proof.stdout, proof.stderr].map(|text| String::from_utf8_lossy(&text).into_owned()).concat();
+    assert!(proof.status.success(), "{said}");
+}
+
+/// Needs podman with names for pods, PostgreSQL, and root.
+#[test]
+fn podman_plays_the_manifests_of_customer_360() {
+    if !has_programs(&["podman", "runc", "dnsmasq", "python3"]) || postgres_programs().is_none() {
+        return;
+    }
+    if !Path::new("/usr/lib/cni/dnsname").is_file() || !rustix::process::geteuid().is_root() {
+        skip("podman gives pods no names without its plugin dnsname, and plays for root only here");
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let proof = Command::new(root().join("testing/kubernetes/podman.sh"))
+        .arg(env!("CARGO_BIN_EXE_narrows"))
+        .env("NARROWS_KUBERNETES", folder.path())
         .output()
         .unwrap();
     let said = [proof.stdout, proof.stderr].map(|text| String::from_utf8_lossy(&text).into_owned()).concat();
