@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # Runs the reference systems on a real cluster: rolls all of them out from deploy/kubernetes, measures customer-360 there with
-# one replica and with three, and with sidecars, and checks what Narrows says when a pod is deleted under load, and
-# when an image, the API server, every pod or a pod's readiness is missing. The cluster is ended in any case.
+# one replica and with three, at a CPU limit, through an Ingress and with sidecars, and checks what Narrows says when a pod is
+# deleted under load, and when an image, the API server, every pod or a pod's readiness is missing. On a second cluster, with
+# three nodes, it measures replicas that call those beside them, and replicas that call any. Clusters are ended in any case.
 #
 # Usage: testing/kubernetes/prove.sh NARROWS [TIME_SCALE]     the binary; a factor on the loads' two minutes, 0.3 unless given
 #
@@ -38,12 +39,23 @@ END
   done
 }
 
+# start_cluster NODES IMAGE…
+start_cluster() {
+  "$here/cluster.sh" up "$1"
+  shift
+  "$here/cluster.sh" load "$@"
+  inside kubectl proxy --port 8001 >"$runs/proxy.log" 2>&1 &
+}
+
+# address_of NAMESPACE SERVICE
+address_of() { inside kubectl --namespace "$1" get service "$2" --output 'jsonpath={.spec.clusterIP}:{.spec.ports[0].port}'; }
+
 # measure NAMESPACE NAME [OPTION…]: runs the experiment, or what the variable `experiment` names, against the Service of
-# customers in a namespace.
+# customers in a namespace, or the address that the variable `through` has.
 measure() {
   local namespace=$1 name=$2 address
   shift 2
-  address=$(inside kubectl --namespace "$namespace" get service customer --output 'jsonpath={.spec.clusterIP}'):8080
+  address=${through:-$(address_of "$namespace" customer)}
   rm -f "$runs/$name.narrows"
   inside "$narrows" run "${experiment:-$base/customer-360/experiment.yaml}" --set "namespace=$namespace" --set "address=$address" \
     --time-scale "$time_scale" --out "$runs/$name.narrows" "$@"
@@ -76,14 +88,21 @@ base=deploy/kubernetes
 mkdir -p "$runs"
 trap '"$here/cluster.sh" down' EXIT
 "$here/images.sh" "$narrows"
-"$here/cluster.sh" up
-"$here/cluster.sh" load "$out"/images/*.tar
+start_cluster 1 "$out"/images/{narrows,postgres,mariadb,traefik}.tar
+inside kubectl apply -f testing/kubernetes/ingress.yaml
 
-roll_out customer-360 customer-360/base $base/customer-360/base/manifests.yaml
-inside kubectl proxy --port 8001 >"$runs/proxy.log" 2>&1 &
-measure customer-360 plain
+roll_out customer-360 customer-360/overlays/ingress $base/customer-360/base/manifests.yaml
+measure customer-360 plain --variant one-replica --variant three-replicas
 replicas=$(inside kubectl --namespace customer-360 get deployment customer --output 'jsonpath={.spec.replicas}')
 [ "$replicas" = 1 ] || fail "expected that customer has its one replica back, found $replicas"
+echo "measuring at a CPU limit" >&2
+measure customer-360 limit --variant one-replica --set cpus=0.2 | tee "$runs/limit.txt"
+# Where other programs have most of a full machine, no replica may get as far as its limit.
+grep -qF "is not judged: the machine was full" "$runs/limit.txt" || expect "uses up its CPU limit" "$runs/limit.txt"
+echo "measuring through an Ingress" >&2
+inside kubectl --namespace ingress rollout status deployment/ingress --timeout "$ROLLOUT_TIMEOUT"
+through=$(address_of ingress ingress) measure customer-360 ingress --variant one-replica | tee "$runs/ingress.txt"
+expect "error_rate == 0  0 %       ✓" "$runs/ingress.txt"
 echo "deleting a pod under load" >&2
 measure customer-360 deleted --variant one-replica >"$runs/deleted.txt" 2>&1 &
 measuring=$!
@@ -111,3 +130,16 @@ roll_out drone-delivery drone-delivery/overlays/two-schedulers $base/drone-deliv
 roll_out micron micron/overlays/sticky-sessions $base/micron/base/manifests.yaml
 roll_out hello-cities hello-cities/overlays/small $base/hello-cities/base/manifests.yaml
 inside kubectl get pods --all-namespaces
+
+"$here/cluster.sh" down
+start_cluster 3 "$out"/images/{narrows,postgres}.tar
+for overlay in beside-each-other three-replicas; do
+  roll_out $overlay customer-360/overlays/$overlay $base/customer-360/base/manifests.yaml
+  inside kubectl --namespace $overlay get pods --output wide
+  # shellcheck disable=SC1083 # braces are for kubectl
+  places=$(inside kubectl --namespace $overlay get pods --selector 'app.kubernetes.io/name!=database' --output \
+    'jsonpath={range .items[*]}{.metadata.labels.app\.kubernetes\.io/name} {.spec.nodeName}{"\n"}{end}' | sort -u)
+  [ "$(wc -l <<<"$places")" = 9 ] || fail "expected each of three services on each of three nodes, found $places"
+  measure $overlay $overlay --variant three-at-equal-rate
+  inside kubectl delete namespace $overlay --wait=true
+done
