@@ -54,29 +54,37 @@ pub(crate) async fn run(held: &OpenHub, run: u64, plan: &Plan) -> Result<Figures
 
 /// Forgets the instances of a run, which have ended.
 pub(crate) async fn forget(held: &OpenHub, run: u64, plan: &Plan) -> Result<(), Error> {
-    let all = || held.client.purge_all(Filter { prefix: prefix(run), ..Filter::default() });
-    // A node may be lost before it says that it has done it.
-    while let Err(error) = all().await {
-        if !matches!(error, narrows_durable::Error::Unknown { .. }) {
-            return Err(error.into());
+    let mut entities = Vec::new();
+    if plan.launch == Launch::Entities {
+        for launcher in 0..LAUNCHERS {
+            entities.push(LAUNCHER.id(format!("{run}-{launcher}"))?);
         }
     }
-    let launchers = if plan.launch == Launch::Entities { LAUNCHERS } else { 0 };
-    let mut purges = JoinSet::new();
-    for launcher in 0..launchers {
-        let (client, id) = (held.client.clone(), LAUNCHER.id(format!("{run}-{launcher}"))?);
-        purges.spawn(async move { client.purge(id.instance()).await.map(drop) });
-    }
-    all_done(purges).await?;
     let counters = match plan.workload {
         Workload::Counter => 1,
         Workload::EntityCalls => CALLED_ENTITIES,
         _ => 0,
     };
     for number in 0..counters {
-        held.client.purge(counter(run, number)?.instance()).await?;
+        entities.push(counter(run, number)?);
     }
-    Ok(())
+    let mut purges = JoinSet::new();
+    for entity in entities {
+        let client = held.client.clone();
+        purges.spawn(async move { client.purge(entity.instance()).await.map(drop) });
+    }
+    let client = held.client.clone();
+    purges.spawn(async move {
+        let all = || client.purge_all(Filter { prefix: prefix(run), ..Filter::default() });
+        // A node may be lost before it says that it has done it.
+        while let Err(error) = all().await {
+            if !matches!(error, narrows_durable::Error::Unknown { .. }) {
+                return Err(error);
+            }
+        }
+        Ok(())
+    });
+    all_done(purges).await
 }
 
 async fn measure(held: &OpenHub, run: u64, plan: &Plan) -> Result<Figures, Error> {
