@@ -56,7 +56,7 @@ fn the_manifests_of_reference_systems_are_current() {
 /// Needs the programs of testing/kubernetes/build.sh, and root.
 #[test]
 fn the_reference_systems_run_on_a_real_cluster() {
-    if !root().join("target/kubernetes/kubernetes").is_file() || !rustix::process::geteuid().is_root() {
+    if !root().join("target/kubernetes/traefik").is_file() || !rustix::process::geteuid().is_root() {
         skip("no Kubernetes to start: testing/kubernetes/build.sh builds one, and root starts it");
         return;
     }
