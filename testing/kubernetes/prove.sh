@@ -1,8 +1,9 @@
 #!/usr/bin/env bash
 # Runs the reference systems on a real cluster: rolls all of them out from deploy/kubernetes, measures customer-360 there with
-# one replica and with three, at a CPU limit, through an Ingress and with sidecars, and checks what Narrows says when a pod is
-# deleted under load, and when an image, the API server, every pod or a pod's readiness is missing. On a second cluster, with
-# three nodes, it measures replicas that call those beside them, and replicas that call any. Clusters are ended in any case.
+# one replica and with three, at a CPU limit, through an Ingress and with sidecars, and micron, a StatefulSet; and checks what
+# Narrows says when a pod is deleted under load, and when an image, the API server, every pod or a pod's readiness is missing.
+# On a second cluster, with three nodes, it measures replicas that call those beside them, and replicas that call any. Clusters
+# are ended in any case.
 #
 # Usage: testing/kubernetes/prove.sh NARROWS [TIME_SCALE]     the binary; a factor on the loads' two minutes, 0.3 unless given
 #
@@ -84,6 +85,9 @@ changed() {
 # expect TEXT FILE
 expect() { grep -qF -- "$1" "$2" || fail "expected \`$1\` in $2: $(tail -n 30 "$2")"; }
 
+# expect_limit SERVICE FILE: where other programs have most of a full machine, no replica may get as far as its limit.
+expect_limit() { grep -qF "is not judged: the machine was full" "$2" || expect "$1 uses up its CPU limit" "$2"; }
+
 base=deploy/kubernetes
 mkdir -p "$runs"
 trap '"$here/cluster.sh" down' EXIT
@@ -97,8 +101,7 @@ replicas=$(inside kubectl --namespace customer-360 get deployment customer --out
 [ "$replicas" = 1 ] || fail "expected that customer has its one replica back, found $replicas"
 echo "measuring at a CPU limit" >&2
 measure customer-360 limit --variant one-replica --set cpus=0.2 | tee "$runs/limit.txt"
-# Where other programs have most of a full machine, no replica may get as far as its limit.
-grep -qF "is not judged: the machine was full" "$runs/limit.txt" || expect "uses up its CPU limit" "$runs/limit.txt"
+expect_limit customer "$runs/limit.txt"
 echo "measuring through an Ingress" >&2
 inside kubectl --namespace ingress rollout status deployment/ingress --timeout "$ROLLOUT_TIMEOUT"
 through=$(address_of ingress ingress) measure customer-360 ingress --variant one-replica
@@ -127,6 +130,8 @@ inside kubectl delete namespace sidecars --wait=true
 
 roll_out drone-delivery drone-delivery/overlays/two-schedulers $base/drone-delivery/base/manifests.yaml
 roll_out micron micron/overlays/sticky-sessions $base/micron/base/manifests.yaml
+experiment=$base/micron/experiment.yaml through=$(address_of micron micron) measure micron micron | tee "$runs/micron.txt"
+expect_limit database "$runs/micron.txt"
 roll_out hello-cities hello-cities/overlays/small $base/hello-cities/base/manifests.yaml
 inside kubectl get pods --all-namespaces
 
