@@ -4,7 +4,7 @@
 #
 # Usage: testing/kubernetes/images.sh NARROWS     the binary, such as target/release/narrows
 #
-# The databases' images understand what those of Docker's library do, as far as the manifests use it: the password, the
+# The databases' images understand what those of Docker's library do, as far as the manifests use it: the user and its password, the
 # database to create, and files of SQL in /docker-entrypoint-initdb.d.
 set -euo pipefail
 
@@ -33,14 +33,15 @@ if [ -n "$postgres" ]; then
     --text '/entry=#!/bin/sh
 set -e
 export PGDATA="${PGDATA:-/var/lib/postgresql/data}"
+user="${POSTGRES_USER:-postgres}"
 '"bin=$folder/bin"'
 if [ ! -s "$PGDATA/PG_VERSION" ]; then
-  echo "$POSTGRES_PASSWORD" | "$bin/initdb" -U postgres -E UTF8 --no-locale --auth-local=trust --auth-host=scram-sha-256 --pwfile=/dev/stdin
+  echo "$POSTGRES_PASSWORD" | "$bin/initdb" -U "$user" -E UTF8 --no-locale --auth-local=trust --auth-host=scram-sha-256 --pwfile=/dev/stdin
   echo "host all all all scram-sha-256" >>"$PGDATA/pg_hba.conf"
   "$bin/pg_ctl" start -w -o "-c listen_addresses="
-  "$bin/createdb" -U postgres "${POSTGRES_DB:-postgres}" || true
+  "$bin/createdb" -U "$user" "${POSTGRES_DB:-$user}" || true
   for file in /docker-entrypoint-initdb.d/*.sql; do
-    [ ! -f "$file" ] || "$bin/psql" -U postgres -d "${POSTGRES_DB:-postgres}" -v ON_ERROR_STOP=1 -q -f "$file"
+    [ ! -f "$file" ] || "$bin/psql" -U "$user" -d "${POSTGRES_DB:-$user}" -v ON_ERROR_STOP=1 -q -f "$file"
   done
   "$bin/pg_ctl" stop -w
 fi
