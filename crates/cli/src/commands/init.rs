@@ -36,7 +36,9 @@ fn of_compose(path: &Path, experiment: &Path) -> Result<String, Failure> {
     let name = name.to_string_lossy();
     let source = narrows_files::read_text(path, COMPOSE_BYTES_MAX)
         .map_err(|error| Failure::new(format!("cannot read the Compose file {name}: {error}")))?;
-    narrows_lab::experiment::experiment_of(&source, &name).map_err(|errors| {
+    let folder = std::path::absolute(path).ok().and_then(|path| Some(path.parent()?.file_name()?.to_owned()));
+    let folder = folder.unwrap_or_default();
+    narrows_lab::experiment::experiment_of(&source, &name, &folder.to_string_lossy()).map_err(|errors| {
         super::invalid(&name, &errors)
             .hint("`docker compose config` prints a Compose file without anchors, tags and further files")
     })

@@ -1,9 +1,11 @@
 //! Compose files: which services have published ports, and a first experiment for their system.
 //!
 //! The image says what a service is: a database is asked about itself (`observe`), and the load goes to the first
-//! other one with a published port. What is guessed says so in a comment. Only names, images and ports are read.
+//! other one with a published port that no service depends on. What is guessed says so in a comment. Only names, images,
+//! ports and dependencies are read.
 //!
-//! Source: the Compose Specification, "ports", "Interpolation" and its schema of 2025, whose keys are all that are known.
+//! Source: the Compose Specification, "ports", "depends_on", "Interpolation" and its schema of 2025, whose keys are all that are
+//! known.
 
 use super::bound::WrittenLimits;
 use super::document::tree::{self, Form, Node, Origin};
@@ -45,13 +47,13 @@ struct Published<'a> {
 }
 
 /// The text of an experiment for the system that the Compose file `source` describes. `file` is how errors and the text
-/// name the file.
+/// name the file, `folder` the name of its folder, after which Compose calls a system without a name.
 ///
 /// # Errors
 /// With all errors: when it is no YAML, has no services, or publishes no port of a service that load could go to.
-pub fn experiment_of(source: &str, file: &str) -> Result<String, Vec<FileError>> {
+pub fn experiment_of(source: &str, file: &str, folder: &str) -> Result<String, Vec<FileError>> {
     let mut report = Report::new(file);
-    let text = read(source, file, &mut report);
+    let text = read(source, file, folder, &mut report);
     text.filter(|_| report.is_empty()).ok_or_else(|| report.into_errors())
 }
 
@@ -102,7 +104,7 @@ fn check_keys(node: &Node, path: &str, known: &[&str], report: &mut Report) {
     }
 }
 
-fn read(source: &str, file: &str, report: &mut Report) -> Option<String> {
+fn read(source: &str, file: &str, folder: &str, report: &mut Report) -> Option<String> {
     if source.len() > FILE_BYTES_MAX {
         report.add((1, 1), String::new(), Problem::new(format!("the file is larger than {FILE_BYTES_MAX} bytes")));
         return None;
@@ -124,27 +126,40 @@ fn read(source: &str, file: &str, report: &mut Report) -> Option<String> {
         })
         .collect();
     let (databases, others): (Vec<_>, Vec<_>) = published.into_iter().partition(|one| one.kind.is_some());
-    if others.is_empty() {
+    let needed: Vec<&str> = services.entries().iter().flat_map(|entry| dependencies(&entry.value)).collect();
+    let is_entry = |one: &&Published<'_>| !needed.contains(&one.name);
+    let Some(target) = others.iter().find(is_entry).or(others.first()) else {
         let problem = Problem::new("no service publishes a port that load could go to");
         report.add(services.place, "services".to_owned(), problem.hint("publish one: `ports: [\"8080:8080\"]`"));
         return None;
-    }
-    Some(text(file, root.get("name").and_then(Node::text), &others, &databases))
+    };
+    let name = root.get("name").and_then(Node::text).unwrap_or(folder);
+    Some(text(file, name, target.name, &others, &databases))
 }
 
-fn text(file: &str, name: Option<&str>, services: &[Published<'_>], databases: &[Published<'_>]) -> String {
+/// The services that a service depends on.
+fn dependencies(service: &Node) -> Vec<&str> {
+    match service.get("depends_on").map(|node| &node.form) {
+        Some(Form::List(names)) => names.iter().filter_map(Node::text).collect(),
+        Some(Form::Map(entries)) => entries.iter().map(|entry| entry.key.as_str()).collect(),
+        _ => Vec::new(),
+    }
+}
+
+fn text(file: &str, name: &str, target: &str, services: &[Published<'_>], databases: &[Published<'_>]) -> String {
     let file = file.replace(char::is_control, " ");
-    let target = services.first().map_or("", |service| service.name);
     let listed: Vec<String> = services.iter().map(|one| format!("{} at {}", one.name, one.address)).collect();
     let observed: String = databases
         .iter()
         .filter_map(|one| Some(format!("  {}: {}://{}\n", one.name, one.kind?.scheme(), one.address)))
         .collect();
+    let has_users = databases.iter().any(|one| one.kind.is_some_and(|kind| kind != ServerKind::Redis));
+    let user = if has_users { " Put a user before the host (`postgres://user@host…`)." } else { "" };
     let observe = match observed.as_str() {
         "" => String::new(),
         servers => format!(
-            "\n# Databases are asked what their sessions wait for. Put a user before the host (`postgres://user@host…`); the password\n\
-             # comes from PGPASSWORD, MYSQL_PWD or REDISCLI_AUTH.\nobserve:\n{servers}"
+            "\n# Databases are asked what their sessions wait for.{user}\n\
+             # A password comes from PGPASSWORD, MYSQL_PWD or REDISCLI_AUTH.\nobserve:\n{servers}"
         ),
     };
     format!(
@@ -152,7 +167,7 @@ fn text(file: &str, name: Option<&str>, services: &[Published<'_>], databases: &
 #
 #   narrows run experiment.yaml
 #
-# All keys: docs/reference/experiment.md; services that others start: docs/reference/other-machines.md
+# All keys: `narrows docs experiment`; services that others start: `narrows docs other-machines`
 
 experiment: {name}
 
@@ -166,7 +181,7 @@ system:
 # telemetry: {{ listen: "0.0.0.0:4318" }}
 
 load:
-  # A guess: the first service that publishes a port.
+  # A guess: it publishes a port, and no other service depends on it.
   target: {target}
   warmup: 5s
   scenarios:
@@ -182,7 +197,7 @@ objectives:
 "#,
         file = quoted(&file),
         listed = listed.join(", "),
-        name = experiment_name(name.unwrap_or("compose")),
+        name = experiment_name(name),
     )
 }
 
@@ -194,7 +209,8 @@ fn quoted(path: &str) -> String {
 
 fn experiment_name(text: &str) -> String {
     let plain = |c: char| if c.is_ascii_alphanumeric() { c.to_ascii_lowercase() } else { '-' };
-    text.chars().map(plain).take(64).collect()
+    let name: String = text.chars().map(plain).take(64).collect();
+    if name.is_empty() { "compose".to_owned() } else { name }
 }
 
 /// The kind of the database in an image, if it can be asked about itself.
@@ -278,7 +294,7 @@ services:
 
     #[test]
     fn published_services_become_an_experiment_that_is_valid() {
-        let text = experiment_of(SHOP, "compose.yaml").unwrap();
+        let text = experiment_of(SHOP, "compose.yaml", "folder").unwrap();
         let folder = tempfile::tempdir().unwrap();
         std::fs::write(folder.path().join("compose.yaml"), SHOP).unwrap();
         let experiment = crate::language().parse(&text, "experiment.yaml", folder.path()).unwrap();
@@ -295,11 +311,25 @@ services:
         for name in ["customer-360", "drone-delivery", "hello-cities", "micron"] {
             let folder = format!("{}/../../deploy/compose", env!("CARGO_MANIFEST_DIR"));
             let source = std::fs::read_to_string(format!("{folder}/{name}.yaml")).unwrap();
-            let text = experiment_of(&source, &format!("{name}.yaml")).unwrap();
+            let text = experiment_of(&source, &format!("{name}.yaml"), "folder").unwrap();
             let experiment = crate::language().parse(&text, "experiment.yaml", Path::new(&folder)).unwrap();
             assert_eq!((experiment.name.as_str(), experiment.services.len()), (name, 1), "{text}");
             assert!(text.contains("at 127.0.0.1:8080.\n"), "only one is published: {text}");
         }
+    }
+
+    #[test]
+    fn the_load_goes_to_a_service_that_no_other_depends_on() {
+        let written = |gateway: &str| {
+            let shop = "services:\n  web: { ports: [\"81:80\"] }\n  cache: { image: redis, ports: [\"82:6379\"] }\n";
+            experiment_of(&format!("{shop}  gateway: {gateway}\n"), "c.yaml", "My Shop").unwrap()
+        };
+        for depends_on in ["[web]", "{ web: { condition: service_started } }"] {
+            let text = written(&format!("{{ ports: [\"80:80\"], depends_on: {depends_on} }}"));
+            assert!(text.contains("\n  target: gateway\n") && text.contains("\nexperiment: my-shop\n"), "{text}");
+            assert!(!text.contains("Put a user"), "Redis needs none: {text}");
+        }
+        assert!(written("{ depends_on: [web] }").contains("\n  target: web\n"), "no other publishes a port");
     }
 
     #[test]
@@ -338,7 +368,7 @@ services:
 
     #[test]
     fn a_file_without_anything_to_measure_is_refused_with_its_place() {
-        let said = |source: &str| experiment_of(source, "c.yaml").unwrap_err()[0].to_string();
+        let said = |source: &str| experiment_of(source, "c.yaml", "").unwrap_err()[0].to_string();
         assert!(said("version: 1\n").contains("c.yaml:1:1: `services` is missing or empty"));
         assert!(
             said("services:\n  db: { image: postgres, ports: [\"5432:5432\"] }\n").contains("no service publishes")
