@@ -87,6 +87,10 @@ pub mod names {
     /// Connections that any socket dropped because its accept queue was full, per second, in the network namespace that
     /// a replica's processes live in, if that is not the sampler's own.
     pub const LISTEN_OVERFLOWS: &str = "process.network.listen_overflows";
+    /// As [`HOST_TIME_WAIT`], of a replica's network namespace; only where that is another than the sampler's.
+    pub const TIME_WAIT: &str = "process.network.tcp.time_wait";
+    /// As [`HOST_EPHEMERAL_PORTS`], of that namespace.
+    pub const EPHEMERAL_PORTS: &str = "process.network.ephemeral_ports";
     /// TCP connections that a replica made to a peer, by [`NETWORK_PEER`]: the mean number open since the point before.
     /// Replicas and the generator have it; so do all names up to [`CONNECTION_BUSY`].
     pub const CONNECTIONS: &str = "process.network.connection.count";
@@ -177,15 +181,27 @@ pub mod names {
     pub const SERVER_PORT: &str = "server.port";
     /// The label that says what threads do: [`ThreadState::as_str`](super::ThreadState::as_str).
     pub const THREAD_STATE: &str = "thread.state";
-    /// The label that names a peer, which threads wait for or a replica connected to: address and port, or [`OTHER_PEERS`].
+    /// The label that names a peer, which threads wait for or a replica connected to: a replica that has a network of its
+    /// own or is elsewhere, as [`replica_label`] writes it; else address and port, or [`OTHER_PEERS`].
     pub const NETWORK_PEER: &str = "network.peer";
     /// The label's value for peers beyond the number that are named, and for sockets that are not TCP.
     pub const OTHER_PEERS: &str = "other";
     /// The label that names what was waited for: `cpu`, `memory` or `io`.
     pub const PRESSURE_RESOURCE: &str = "resource";
 
+    /// The value of [`NETWORK_PEER`] for a replica: `shop[0]`.
+    pub fn replica_label(service: &str, replica: u32) -> String {
+        format!("{service}[{replica}]")
+    }
+
+    /// The service and the replica of such a value; `None` of another.
+    pub fn labelled_replica(label: &str) -> Option<(&str, u32)> {
+        let (service, rest) = label.split_once('[')?;
+        Some((service, rest.strip_suffix(']')?.parse().ok()?)).filter(|(service, _)| !service.is_empty())
+    }
+
     /// All that the sampler writes: name and UCUM unit.
-    pub const SAMPLED: [(&str, &str); 51] = [
+    pub const SAMPLED: [(&str, &str); 53] = [
         (CPU_CORES, "{cpu}"),
         (CPU_TIME, "s/s"),
         (BUSIEST_THREAD_CORES, "{cpu}"),
@@ -206,6 +222,8 @@ pub mod names {
         (ACCEPT_QUEUE_LIMIT, "{connection}"),
         (ACCEPT_QUEUE_DROPS, "{connection}/s"),
         (LISTEN_OVERFLOWS, "{connection}/s"),
+        (TIME_WAIT, "{connection}"),
+        (EPHEMERAL_PORTS, "{port}"),
         (CONNECTIONS, "{connection}"),
         (CONNECTIONS_ONE_WAY, "{connection}"),
         (CONNECTIONS_OPENED, "{connection}/s"),

@@ -42,6 +42,8 @@ pub(super) struct GroupDetails {
     pub(super) connections: Option<Connections>,
     /// `ListenOverflows` of its own network namespace.
     pub(super) overflows: Option<u64>,
+    /// Ports that this namespace has for connections to one peer.
+    pub(super) ephemeral_ports: Option<u64>,
     pub(super) cgroup: cgroups::Figures,
 }
 

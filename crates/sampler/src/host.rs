@@ -26,6 +26,8 @@ pub(super) struct Figures {
 pub(super) struct Network {
     pub(super) namespace: String,
     pub(super) interfaces: Vec<Interface>,
+    /// Closed connections that still hold a port.
+    pub(super) time_wait: Option<u64>,
 }
 
 /// The host's files.
@@ -49,10 +51,7 @@ impl Host {
             available_bytes: available.map(|kibibytes| kibibytes.saturating_mul(1024)),
             load: files.record(&mut self.load, format_args!("loadavg")).ok().and_then(text::load),
             time_wait: files.once(format_args!("self/net/sockstat")).ok().and_then(sockets::time_wait),
-            ephemeral_ports: files
-                .once(format_args!("sys/net/ipv4/ip_local_port_range"))
-                .ok()
-                .and_then(sockets::port_range),
+            ephemeral_ports: files.once(format_args!("{}", sockets::PORT_RANGE)).ok().and_then(sockets::port_range),
             overflows: files.whole(format_args!("self/net/netstat")).ok().and_then(sockets::overflows),
             interfaces: files.whole(format_args!("self/net/dev")).map(text::interfaces).unwrap_or_default(),
         }
@@ -68,6 +67,7 @@ pub(super) fn network(files: &mut Files, pid: u32, budget: &mut Budget) -> Optio
     if namespace == own {
         return None;
     }
-    let text = files.whole(format_args!("{pid}/net/dev")).ok()?;
-    Some(Network { namespace, interfaces: text::interfaces(text) })
+    let interfaces = text::interfaces(files.whole(format_args!("{pid}/net/dev")).ok()?);
+    let time_wait = files.once(format_args!("{pid}/net/sockstat")).ok().and_then(sockets::time_wait);
+    Some(Network { namespace, interfaces, time_wait })
 }

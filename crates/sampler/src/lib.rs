@@ -35,7 +35,8 @@ mod table;
 mod text;
 mod threads;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
+use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -130,6 +131,7 @@ pub struct SamplerStats {
 #[derive(Debug)]
 pub struct Sampler {
     watched: Arc<Mutex<Watched>>,
+    names: Arc<Mutex<PeerNames>>,
     stats: Arc<Mutex<SamplerStats>>,
     /// Its end is the sign to stop.
     stop: Option<SyncSender<()>>,
@@ -141,6 +143,9 @@ type ReplicaKey = (String, u32);
 
 /// Watched replicas.
 type Watched = BTreeMap<ReplicaKey, Target>;
+
+/// Replicas by an address of this machine at which they are reached.
+type PeerNames = HashMap<SocketAddr, ReplicaKey>;
 
 /// Parts of a replica.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -163,6 +168,7 @@ impl Sampler {
         let scanner = scan::Scanner::new(PROC).map_err(Error::Proc)?;
         let (stop, asked_to_stop) = sync_channel(0);
         let watched = Arc::new(Mutex::new(Watched::new()));
+        let names = Arc::new(Mutex::new(PeerNames::new()));
         let stats = Arc::new(Mutex::new(SamplerStats::default()));
         let state = Sampling {
             scanner,
@@ -172,13 +178,14 @@ impl Sampler {
             details: None,
             receipt: None,
             watched: Arc::clone(&watched),
+            names: Arc::clone(&names),
             stats: Arc::clone(&stats),
         };
         let thread = std::thread::Builder::new()
             .name("sampler".to_owned())
             .spawn(move || state.run(&asked_to_stop))
             .map_err(Error::Thread)?;
-        Ok(Self { watched, stats, stop: Some(stop), thread: Some(thread) })
+        Ok(Self { watched, names, stats, stop: Some(stop), thread: Some(thread) })
     }
 
     /// From the next reading on, `pid` is the root process of a replica, instead of any earlier one.
@@ -211,6 +218,15 @@ impl Sampler {
         Ok(())
     }
 
+    /// From the next reading on, connections to this address are connections to this replica: a port that a container
+    /// publishes, or a service elsewhere.
+    pub fn name_peer(&self, address: SocketAddr, service: &str, replica: u32) {
+        let mut names = lock(&self.names);
+        if names.len() < WATCHED_MAX {
+            names.insert(address, (service.to_owned(), replica));
+        }
+    }
+
     /// Counts so far.
     pub fn stats(&self) -> SamplerStats {
         *lock(&self.stats)
@@ -219,6 +235,7 @@ impl Sampler {
     /// From the next reading on, only the generator and the host are sampled.
     pub fn unwatch_all(&self) {
         lock(&self.watched).clear();
+        lock(&self.names).clear();
     }
 
     /// Ends the thread, after the reading under way if there is one, and says what it did since the start.
@@ -252,6 +269,7 @@ struct Sampling {
     details: Option<details::Details>,
     receipt: Option<Receipt>,
     watched: Arc<Mutex<Watched>>,
+    names: Arc<Mutex<PeerNames>>,
     stats: Arc<Mutex<SamplerStats>>,
 }
 
@@ -281,6 +299,7 @@ impl Sampling {
 
     fn tick(&mut self) {
         let watched = lock(&self.watched).clone();
+        self.scanner.name_peers(&lock(&self.names));
         // Without /proc/stat there is nothing to say about this tick; the next one is compared with the one before.
         let Ok((reading, details)) = self.scanner.read(&watched, self.interval) else { return };
         let units = self.scanner.units();

@@ -66,6 +66,12 @@ fn amounts(points: &mut Points<'_>, group: &GroupDetails) {
     if let Some(sampled) = &group.connections {
         connections(points, sampled);
     }
+    let time_wait = group.network.as_ref().and_then(|network| network.time_wait);
+    for (name, amount) in [(names::TIME_WAIT, time_wait), (names::EPHEMERAL_PORTS, group.ephemeral_ports)] {
+        if let Some(amount) = amount {
+            points.push(name, amount as f64);
+        }
+    }
     if let Some(bytes) = group.pss_bytes {
         points.push(names::MEMORY_PSS_BYTES, bytes as f64);
     }
@@ -377,6 +383,7 @@ mod tests {
         let group = |place: &str, factor: u64| GroupDetails {
             network: Some(Network {
                 namespace: place.to_owned(),
+                time_wait: None,
                 interfaces: vec![Interface {
                     name: "eth0".into(),
                     received_bytes: 100 * factor,

@@ -15,13 +15,13 @@ use super::files::{Files, KeptFile};
 use super::host::{self, Host};
 use super::limits::{Budget, DETAILS_INTERVAL, DeniedFigures, Depth, LeftOut, RARE_INTERVAL};
 use super::process::{Figures, Kernel, Process};
-use super::sockets::{self, Listener, Members, SocketGaps, Sockets};
+use super::sockets::{self, Listener, Members, Residents, SocketGaps, Sockets};
 use super::stat::{self, Cpu, HostStat, TaskId, TaskStat};
 use super::states::States;
 use super::table::Table;
 use super::text;
 use super::threads::{Clock, SchedulerCounts};
-use super::{ReplicaKey, Target, Watched};
+use super::{PeerNames, ReplicaKey, Target, Watched};
 use narrows_model::series::names::GENERATOR;
 
 /// The generator's threads whose busiest is of interest.
@@ -138,6 +138,11 @@ impl Scanner {
         Ok((reading, details))
     }
 
+    /// From now on, connections to these addresses are connections to these replicas.
+    pub(super) fn name_peers(&mut self, names: &PeerNames) {
+        self.sockets.name_peers(names);
+    }
+
     /// Samples what the threads do that were there at the last reading.
     pub(super) fn sample_states(&mut self) {
         self.states.sample(&mut self.files, &mut self.processes, &mut self.sockets);
@@ -204,11 +209,12 @@ impl Scanner {
     /// The listening sockets of each replica and of this process, and what a replica's own network dropped for lack of
     /// place in them.
     fn read_sockets(&mut self, members: &[(&ReplicaKey, Vec<u32>)], details: &mut Details, depth: Depth) {
-        let mut networks: BTreeMap<String, u32> = BTreeMap::new();
+        let mut networks: BTreeMap<String, Residents<'_>> = BTreeMap::new();
         for (key, of_replica) in members {
             let Some(group) = details.groups.get_mut(*key) else { continue };
             if let (Some(network), Some(pid)) = (&group.network, of_replica.first()) {
-                networks.insert(network.namespace.clone(), *pid);
+                let only = (!networks.contains_key(&network.namespace)).then_some(*key);
+                networks.insert(network.namespace.clone(), Residents { pid: *pid, only });
                 let text = self.files.whole(format_args!("{pid}/net/netstat")).ok();
                 group.overflows = text.and_then(sockets::overflows);
             }
@@ -220,6 +226,8 @@ impl Scanner {
         let (listeners, mut connections) = self.sockets.read(&mut self.files, depth, &Members { replicas, networks });
         for (key, group) in &mut details.groups {
             group.connections = connections.remove(key);
+            group.ephemeral_ports =
+                group.network.as_ref().and_then(|network| self.sockets.ephemeral_ports(&network.namespace));
         }
         let replicas = members.iter().map(|(key, pids)| (*key, &pids[..])).chain([(&generator, &own[..])]);
         for (key, pids) in replicas {

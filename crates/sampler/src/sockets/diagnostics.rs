@@ -13,7 +13,9 @@ use rustix::net::{AddressFamily, RecvFlags, SendFlags, SocketFlags, SocketType, 
 use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
 
 use super::Socket;
+use super::listeners::{PORT_RANGE, port_range};
 use super::rules::Snapshot;
+use crate::PROC;
 
 /// Sockets that one dump reads at most.
 pub(super) const DUMP_MAX: usize = 65_536;
@@ -48,14 +50,18 @@ pub(super) struct Diagnostics {
     netlink: OwnedFd,
     sequence: u32,
     part: Vec<u8>,
+    /// Ports that the namespace had for connections to one peer.
+    pub(super) ephemeral_ports: Option<u64>,
 }
 
 impl Diagnostics {
-    /// Of the sampler's own network namespace.
+    /// Of the network namespace of this thread.
     pub(super) fn open() -> io::Result<Self> {
         let netlink =
             socket_with(AddressFamily::NETLINK, SocketType::DGRAM, SocketFlags::CLOEXEC, Some(netlink::SOCK_DIAG))?;
-        Ok(Self { netlink, sequence: 0, part: vec![0; PART_BYTES] })
+        let range = std::fs::read(format!("{PROC}/{PORT_RANGE}")).ok();
+        let ephemeral_ports = range.as_deref().and_then(port_range);
+        Ok(Self { netlink, sequence: 0, part: vec![0; PART_BYTES], ephemeral_ports })
     }
 
     /// Of another namespace, such as `/proc/PID/ns/net`. It needs `CAP_SYS_ADMIN`. A thread of its own enters it; the

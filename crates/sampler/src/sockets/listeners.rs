@@ -73,6 +73,9 @@ pub(crate) fn time_wait(text: &[u8]) -> Option<u64> {
     fields.next()?.parse().ok()
 }
 
+/// Where a thread reads the range of its own namespace, below `/proc`.
+pub(crate) const PORT_RANGE: &str = "sys/net/ipv4/ip_local_port_range";
+
 /// `ip_local_port_range`: how many ports it holds.
 pub(crate) fn port_range(text: &[u8]) -> Option<u64> {
     let mut fields = lines(text).next()?.split_ascii_whitespace();

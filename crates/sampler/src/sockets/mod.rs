@@ -7,6 +7,7 @@
 //! [`SOCKETS_SHARE_MAX`] of a core, and the kernel leaves out what is not needed: once a second all is read, between that only
 //! connecting ends.
 
+mod addresses;
 mod diagnostics;
 mod listed;
 mod listeners;
@@ -21,12 +22,12 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 use std::net::SocketAddr;
 use std::time::{Duration, Instant};
 
-use narrows_model::series::names::GENERATOR;
+use narrows_model::series::names::{GENERATOR, OTHER_PEERS, replica_label};
 use rustix::time::{ClockId, clock_gettime};
 
 use self::diagnostics::LISTENING;
 pub use self::listeners::listening_ports;
-pub(super) use self::listeners::{Listener, by_port, overflows, port_range, time_wait};
+pub(super) use self::listeners::{Listener, PORT_RANGE, by_port, overflows, port_range, time_wait};
 use self::namespace::{Dump, Extent, Namespace};
 pub(super) use self::owners::socket_inode;
 use self::owners::{Listing, Owners};
@@ -34,9 +35,9 @@ use self::rules::{Role, Snapshot};
 use self::short_lived::Strangers;
 pub(super) use self::tally::Figures;
 use self::tally::{Peers, Tally};
-use super::ReplicaKey;
 use super::files::Files;
 use super::limits::{Depth, SOCKETS_FULL_SHARE_MAX, SOCKETS_INTERVAL, SOCKETS_SHARE_MAX};
+use super::{PeerNames, ReplicaKey};
 
 /// Network namespaces other than the sampler's own that are sampled.
 const NAMESPACES_MAX: usize = 64;
@@ -111,6 +112,8 @@ pub(super) struct Sockets {
     others: BTreeMap<String, Namespace>,
     owners: Owners,
     replicas: Vec<Replica>,
+    /// Replicas by an address at which they are reached, beyond those of their own namespaces.
+    names: PeerNames,
     /// The place of a process's replica among them.
     replica_of: HashMap<u32, usize>,
     pids: HashSet<u32>,
@@ -126,6 +129,7 @@ pub(super) struct Sockets {
     /// Samples since figures were taken, and when that was.
     samples: u32,
     taken: Option<Instant>,
+    figures: HashMap<ReplicaKey, Connections>,
     strangers: Strangers,
     gaps: SocketGaps,
 }
@@ -160,10 +164,18 @@ impl Replica {
     }
 }
 
-/// Processes of the replicas, and the network namespaces other than the sampler's own: each with a process in it.
+/// Processes of the replicas, and the network namespaces other than the sampler's own.
 pub(super) struct Members<'a> {
     pub(super) replicas: Vec<(&'a ReplicaKey, &'a [u32])>,
-    pub(super) networks: BTreeMap<String, u32>,
+    pub(super) networks: BTreeMap<String, Residents<'a>>,
+}
+
+/// Whoever lives in a network namespace.
+pub(super) struct Residents<'a> {
+    /// A process.
+    pub(super) pid: u32,
+    /// The replica, if it is the only one that is watched there: all connections from there are its own.
+    pub(super) only: Option<&'a ReplicaKey>,
 }
 
 impl Sockets {
@@ -175,6 +187,7 @@ impl Sockets {
             others: BTreeMap::new(),
             owners: Owners::default(),
             replicas: Vec::new(),
+            names: PeerNames::new(),
             replica_of: HashMap::new(),
             pids: HashSet::new(),
             ends: HashMap::new(),
@@ -184,9 +197,22 @@ impl Sockets {
             phase: 0.0,
             samples: 0,
             taken: None,
+            figures: HashMap::new(),
             strangers: Strangers::default(),
             gaps: SocketGaps::default(),
         }
+    }
+
+    /// Takes over the replicas that are reached at addresses of this machine.
+    pub(super) fn name_peers(&mut self, names: &PeerNames) {
+        if self.names != *names {
+            self.names.clone_from(names);
+        }
+    }
+
+    /// Ports for connections to one peer in another namespace than the sampler's own; `None` if it was not entered.
+    pub(super) fn ephemeral_ports(&self, namespace: &str) -> Option<u64> {
+        self.others.get(namespace)?.ephemeral_ports()
     }
 
     /// When the next sample is due.
@@ -253,7 +279,11 @@ impl Sockets {
     /// The name under which a replica's figures of a peer are written.
     pub(super) fn peer_name(&mut self, key: &ReplicaKey, peer: SocketAddr) -> String {
         let at = self.place(key);
-        self.replicas[at].peers.name(peer)
+        if !self.replicas[at].peers.is_named(peer) {
+            return OTHER_PEERS.to_owned();
+        }
+        let keys: Vec<&ReplicaKey> = self.replicas.iter().map(|replica| &replica.key).collect();
+        name_of(peer, &self.names, self.others.values(), &keys)
     }
 
     fn place(&mut self, key: &ReplicaKey) -> usize {
@@ -273,10 +303,11 @@ impl Sockets {
         }
         let pids: HashSet<u32> = self.replica_of.keys().copied().collect();
         self.others.retain(|name, _| members.networks.contains_key(name));
-        for (name, pid) in members.networks.iter().take(NAMESPACES_MAX) {
+        for (name, residents) in members.networks.iter().take(NAMESPACES_MAX) {
+            let only = residents.only.map(|key| self.place(key));
             let proc = &self.proc;
-            let namespace = self.others.entry(name.clone()).or_insert_with(|| Namespace::of(proc, *pid));
-            namespace.set_process(*pid);
+            let namespace = self.others.entry(name.clone()).or_insert_with(|| Namespace::of(proc, residents.pid));
+            namespace.set_residents(residents.pid, only);
         }
         let is_changed = pids != self.pids;
         if is_changed || depth == Depth::Rare {
@@ -384,7 +415,9 @@ impl Sockets {
         let mut made = HashSet::new();
         for (namespace, dump) in std::iter::once(&self.own).chain(self.others.values()).zip(dumps) {
             for socket in dump.sockets.iter().filter(|socket| !socket.is_listening() && socket.inode != 0) {
-                let is_known = || Self::replica(&self.owners, &self.replica_of, socket.inode).is_some();
+                let is_known = || {
+                    namespace.only().is_some() || Self::replica(&self.owners, &self.replica_of, socket.inode).is_some()
+                };
                 if !namespace.is_accepted(socket) && is_known() {
                     made.insert((socket.remote, socket.local));
                 }
@@ -403,6 +436,7 @@ impl Sockets {
                     servers.insert(listener.port, at);
                 }
             }
+            namespace.add_servers(&servers);
             let accepted = dump.sockets.iter().filter(|socket| !socket.is_listening() && socket.snapshot.is_some());
             let unsampled = accepted.filter(|socket| !made.contains(&(socket.local, socket.remote)));
             let clients =
@@ -433,8 +467,10 @@ impl Sockets {
                 if !is_sampled {
                     continue;
                 }
+                let only = namespace.only();
                 let replica = || match role {
-                    Role::Caller => Self::replica(&self.owners, &self.replica_of, socket.inode),
+                    // Whose a connection is shows only later than it may be closed.
+                    Role::Caller => only.or_else(|| Self::replica(&self.owners, &self.replica_of, socket.inode)),
                     Role::Server => server,
                 };
                 let Some(connection) = namespace.connection(socket, role, replica) else {
@@ -472,27 +508,48 @@ impl Sockets {
         std::iter::once(&self.own).chain(self.others.values()).any(Namespace::has_clients)
     }
 
-    /// The figures of all replicas since they were taken last; empty the first time.
+    /// The figures of all replicas since they were taken last; empty the first time. Without a sample since, they are those
+    /// of the last ones: samples are rare where a walk through the kernel's table of sockets is dear.
     fn take(&mut self, files: &mut Files) -> HashMap<ReplicaKey, Connections> {
-        let namespaces = std::iter::once(&mut self.own).chain(self.others.values_mut());
-        let missed: u64 = namespaces.map(|namespace| namespace.missed(files)).sum();
+        if self.samples == 0 {
+            return self.figures.clone();
+        }
+        self.share_missed(files);
         let now = Instant::now();
         let taken = self.taken.replace(now);
         let samples = std::mem::take(&mut self.samples);
         let is_sampled = self.own.has_diagnostics() || self.others.values().any(Namespace::has_diagnostics);
         let elapsed = taken.map(|taken| now - taken).filter(|elapsed| is_sampled && !elapsed.is_zero());
-        self.strangers.share(missed, self.replicas.iter_mut().map(|replica| &mut replica.peers));
         let mut figures = HashMap::new();
+        let keys: Vec<ReplicaKey> = self.replicas.iter().map(|replica| replica.key.clone()).collect();
+        let keys: Vec<&ReplicaKey> = keys.iter().collect();
         for replica in &mut self.replicas {
             let elapsed_or_any = elapsed.unwrap_or(REFRESH_INTERVAL);
-            let peers = replica.peers.take(samples, elapsed_or_any);
+            let name = |peer| name_of(peer, &self.names, self.others.values(), &keys);
+            let peers = replica.peers.take(samples, elapsed_or_any, name);
             let clients = replica.clients.iter_mut();
             let clients = clients.map(|(port, tally)| (*port, tally.take(samples, elapsed_or_any))).collect();
             if elapsed.is_some() {
                 figures.insert(replica.key.clone(), Connections { peers, clients });
             }
         }
+        self.figures.clone_from(&figures);
         figures
+    }
+
+    /// Gives the connections that no sample met to replicas: where one has a namespace to itself, all of that to it.
+    fn share_missed(&mut self, files: &mut Files) {
+        let mut missed = self.own.missed(files);
+        let mut shared_out = HashSet::new();
+        for namespace in self.others.values_mut() {
+            let here = namespace.missed(files);
+            match namespace.only().filter(|at| shared_out.insert(*at)) {
+                Some(at) => Strangers::default().share(here, std::iter::once(&mut self.replicas[at].peers)),
+                None => missed += here,
+            }
+        }
+        let others = self.replicas.iter_mut().enumerate().filter(|(at, _)| !shared_out.contains(at));
+        self.strangers.share(missed, others.map(|(_, replica)| &mut replica.peers));
     }
 
     /// Puts the next sample so far off that samples as dear as this one, which began at `began`, stay below their share.
@@ -505,6 +562,18 @@ impl Sockets {
         self.phase = (self.phase + GOLDEN_RATIO).fract();
         self.due = Instant::now() + interval.mul_f64(0.5 + self.phase);
     }
+}
+
+/// The name of a peer: its replica if the address is known to be one's, else the address.
+fn name_of<'n>(
+    peer: SocketAddr,
+    names: &PeerNames,
+    mut namespaces: impl Iterator<Item = &'n Namespace>,
+    replicas: &[&ReplicaKey],
+) -> String {
+    let in_namespace = || Some(*replicas.get(namespaces.find_map(|namespace| namespace.reached_at(peer))?)?);
+    let key = names.get(&peer).or_else(in_namespace);
+    key.map_or_else(|| peer.to_string(), |(service, replica)| replica_label(service, *replica))
 }
 
 /// CPU time of this thread.

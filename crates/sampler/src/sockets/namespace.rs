@@ -2,14 +2,14 @@
 
 use std::collections::{HashMap, HashSet};
 use std::fs::File;
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 
 use rustix::net::AddressFamily;
 
 use super::diagnostics::{Diagnostics, Wanted};
 use super::rules::{Activity, History, Role, Snapshot};
 use super::tally::{Growth, Tally};
-use super::{Socket, listed, listeners};
+use super::{Socket, addresses, listed, listeners};
 use crate::PROC;
 use crate::files::Files;
 
@@ -27,6 +27,12 @@ pub(super) struct Namespace {
     pid: Option<u32>,
     /// `None` if it may not be entered, or the kernel has no diagnostics.
     diagnostics: Option<Diagnostics>,
+    /// The replica that has it to itself.
+    only: Option<usize>,
+    /// Its addresses, beyond loopback, of another than the sampler's own.
+    addresses: Vec<IpAddr>,
+    /// By port: the replica that listened there last.
+    servers: HashMap<u16, usize>,
     /// By the kernel's own mark of a socket.
     connections: HashMap<u64, Connection>,
     /// Ports that something listens on.
@@ -99,13 +105,18 @@ impl Namespace {
     /// The one that a process lives in.
     pub(super) fn of(proc: &str, pid: u32) -> Self {
         let enter = || Diagnostics::open_in(&File::open(format!("{proc}/{pid}/ns/net"))?);
-        Self::new(Some(pid), (proc == PROC).then(|| enter().ok()).flatten())
+        let text = |file: &str| std::fs::read_to_string(format!("{proc}/{pid}/net/{file}")).unwrap_or_default();
+        let addresses = addresses::of(&text("fib_trie"), &text("if_inet6"));
+        Self { addresses, ..Self::new(Some(pid), (proc == PROC).then(|| enter().ok()).flatten()) }
     }
 
     fn new(pid: Option<u32>, diagnostics: Option<Diagnostics>) -> Self {
         Self {
             pid,
             diagnostics,
+            only: None,
+            addresses: Vec::new(),
+            servers: HashMap::new(),
             connections: HashMap::new(),
             listening: HashSet::new(),
             clients: HashMap::new(),
@@ -119,8 +130,19 @@ impl Namespace {
         self.diagnostics.is_some()
     }
 
-    pub(super) fn set_process(&mut self, pid: u32) {
-        self.pid = Some(pid);
+    /// Ports for connections to one peer.
+    pub(super) fn ephemeral_ports(&self) -> Option<u64> {
+        self.diagnostics.as_ref()?.ephemeral_ports
+    }
+
+    /// Takes over a process that lives there, and the replica that has it to itself.
+    pub(super) fn set_residents(&mut self, pid: u32, only: Option<usize>) {
+        (self.pid, self.only) = (Some(pid), only);
+    }
+
+    /// The replica whose all connections from here are; `None` if several live here, or others.
+    pub(super) fn only(&self) -> Option<usize> {
+        self.only
     }
 
     /// Reads the sockets, adding to `beyond` those that are too many. Without diagnostics, only a full sample has any.
@@ -168,6 +190,16 @@ impl Namespace {
     pub(super) fn set_clients(&mut self, clients: HashMap<u16, usize>) {
         self.connections.retain(|_, one| one.role == Role::Caller || clients.contains_key(&one.peer.port()));
         self.clients = clients;
+    }
+
+    /// Takes over which replicas listen at which ports.
+    pub(super) fn add_servers(&mut self, servers: &HashMap<u16, usize>) {
+        self.servers.extend(servers);
+    }
+
+    /// The replica that connections from elsewhere to this address lead to.
+    pub(super) fn reached_at(&self, peer: SocketAddr) -> Option<usize> {
+        self.servers.get(&peer.port()).copied().filter(|_| self.addresses.contains(&peer.ip()))
     }
 
     /// The replica whose clients connect to this port from ends that are not sampled.

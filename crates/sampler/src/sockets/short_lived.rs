@@ -109,7 +109,7 @@ mod tests {
 
     /// Connections opened and requests per second, by port.
     fn rates(peers: &mut Peers) -> Vec<(String, f64, f64)> {
-        let figures = peers.take(1, Duration::from_secs(1));
+        let figures = peers.take(1, Duration::from_secs(1), |peer| peer.to_string());
         figures.into_iter().map(|(peer, figures)| (peer, figures.opened, figures.requests)).collect()
     }
 

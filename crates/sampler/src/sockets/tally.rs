@@ -131,6 +131,23 @@ pub(crate) struct Figures {
     pub(crate) busy: f64,
 }
 
+impl Figures {
+    fn plus(&self, other: &Self) -> Self {
+        Self {
+            connections: self.connections + other.connections,
+            one_way: self.one_way + other.one_way,
+            opened: self.opened + other.opened,
+            outstanding: self.outstanding + other.outstanding,
+            undecided: self.undecided + other.undecided,
+            unread: self.unread + other.unread,
+            requests: self.requests + other.requests,
+            sent_bytes: self.sent_bytes + other.sent_bytes,
+            received_bytes: self.received_bytes + other.received_bytes,
+            busy: self.busy + other.busy,
+        }
+    }
+}
+
 /// The peers of a replica. The first are named, and stay so.
 #[derive(Debug, Default)]
 pub(super) struct Peers {
@@ -147,9 +164,9 @@ impl Peers {
         }
     }
 
-    /// The name under which figures of a peer are written.
-    pub(super) fn name(&mut self, peer: SocketAddr) -> String {
-        self.place(peer).map_or_else(|| OTHER_PEERS.to_owned(), |at| self.named[at].0.to_string())
+    /// True if a peer is one of those that are named, which it becomes if there is room.
+    pub(super) fn is_named(&mut self, peer: SocketAddr) -> bool {
+        self.place(peer).is_some()
     }
 
     fn place(&mut self, peer: SocketAddr) -> Option<usize> {
@@ -167,10 +184,22 @@ impl Peers {
         named.chain(self.others.iter_mut().map(|tally| (None, tally)))
     }
 
-    /// Figures of each peer by its name.
-    pub(super) fn take(&mut self, samples: u32, elapsed: Duration) -> Vec<(String, Figures)> {
-        let name = |peer: Option<SocketAddr>| peer.map_or_else(|| OTHER_PEERS.to_owned(), |peer| peer.to_string());
-        self.tallies().map(|(peer, tally)| (name(peer), tally.take(samples, elapsed))).collect()
+    /// Figures of each peer by its name, which `name` gives; those of two with one name are added up.
+    pub(super) fn take(
+        &mut self,
+        samples: u32,
+        elapsed: Duration,
+        name: impl Fn(SocketAddr) -> String,
+    ) -> Vec<(String, Figures)> {
+        let mut taken: Vec<(String, Figures)> = Vec::new();
+        for (peer, tally) in self.tallies() {
+            let (name, figures) = (peer.map_or_else(|| OTHER_PEERS.to_owned(), &name), tally.take(samples, elapsed));
+            match taken.iter_mut().find(|(known, _)| *known == name) {
+                Some((_, sum)) => *sum = sum.plus(&figures),
+                None => taken.push((name, figures)),
+            }
+        }
+        taken
     }
 }
 
@@ -213,9 +242,12 @@ mod tests {
         for port in 1..=PEERS_MAX as u16 + 2 {
             peers.tally(peer(port)).add_opened();
         }
-        assert_eq!((peers.name(peer(1)), peers.name(peer(17))), ("10.0.0.1:1".to_owned(), "other".to_owned()));
-        let figures = peers.take(1, Duration::from_secs(1));
-        assert_eq!(figures.len(), PEERS_MAX + 1);
+        assert!(peers.is_named(peer(1)) && !peers.is_named(peer(17)));
+        // The first two are one replica.
+        let name = |peer: SocketAddr| if peer.port() <= 2 { "web[0]".to_owned() } else { peer.to_string() };
+        let figures = peers.take(1, Duration::from_secs(1), name);
+        assert_eq!(figures.len(), PEERS_MAX);
+        assert_eq!(figures.first().map(|(name, figures)| (name.as_str(), figures.opened)), Some(("web[0]", 2.0)));
         assert_eq!(figures.last().map(|(name, figures)| (name.as_str(), figures.opened)), Some(("other", 2.0)));
     }
 }

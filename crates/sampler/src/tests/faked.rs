@@ -47,6 +47,7 @@ fn full() -> Tree {
     tree.write("10/limits", "Limit  Soft Limit  Hard Limit  Units\nMax open files            4                    524288               files\n");
     tree.write("10/net/netstat", "TcpExt: TW ListenOverflows\nTcpExt: 5 6\n");
     tree.link("10/ns/net", "net:[2]");
+    tree.write("10/net/sockstat", "TCP: inuse 1 orphan 0 tw 7 alloc 1 mem 0\n");
     tree.write("10/net/dev", "eth0: 100 0 0 0 0 0 0 0 50 0\n");
     tree
 }
@@ -71,6 +72,7 @@ fn all_of_a_process_is_read() {
     assert_eq!(details.switches.values().copied().collect::<Vec<_>>(), [expected; 2]);
     let network = details.network.as_ref().unwrap();
     assert_eq!((network.namespace.as_str(), network.interfaces[0].received_bytes), ("net:[2]", 100));
+    assert_eq!(network.time_wait, Some(7));
     let gaps = SocketGaps { without_diagnostics: true, namespaces: 1, ..SocketGaps::default() };
     assert_eq!(scanner.absent(), (LeftOut::default(), DeniedFigures::default(), gaps));
 }
