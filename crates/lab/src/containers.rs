@@ -2,7 +2,8 @@
 //!
 //! Compose starts them (`docker compose` or `podman-compose`, whichever is there), under a project that is named after the
 //! run. They are removed by the label of that project and not by Compose, so that the guard can do it too: it needs no
-//! file and no variable. A second Compose file sets what the experiment says: limits, and where telemetry goes.
+//! file and no variable. Images that were built for the project lose its name and stay: they are the cache of the next
+//! build. A second Compose file sets what the experiment says: limits, and where telemetry goes.
 
 use std::collections::BTreeMap;
 use std::io::Read;
@@ -26,6 +27,8 @@ const PROJECT_LABEL: &str = "com.docker.compose.project";
 const TIMEOUT: Duration = Duration::from_secs(60);
 /// Seconds that containers have to end before they are killed.
 const STOP_SECONDS: &str = "5";
+/// Lines of a container's output that an error has.
+const LOG_LINES: &str = "8";
 /// Output that is read of one command, in bytes.
 const OUTPUT_BYTES_MAX: u64 = 1 << 20;
 const POLL: Duration = Duration::from_millis(20);
@@ -81,6 +84,8 @@ pub(crate) struct Container {
 pub(crate) struct Project {
     engine: Engine,
     name: String,
+    /// Of the Compose file.
+    services: Vec<String>,
 }
 
 impl Project {
@@ -98,7 +103,7 @@ impl Project {
             places: "PATH".to_owned(),
             install: "apt-get install podman podman-compose",
         })?;
-        let project = Self { engine, name };
+        let project = Self { engine, name, services: bound.services.clone() };
         workshop.guard.add_containers(project.engine.program, &project.name)?;
         let overriding = folder.join("compose.override.yaml");
         let text = overridden(bound, engine, otlp).to_string();
@@ -121,25 +126,66 @@ impl Project {
             account: None,
             wanted_line: None,
         };
-        match workshop.last_output(&spec, bound.timeout) {
-            Ok(Ok(last_lines)) => match project.missing(&bound.services)? {
-                missing if missing.is_empty() => Ok(project),
-                missing => {
-                    let what = format!("{} was not started: {}", bound.file.display(), missing.join(", "));
-                    project.down(workshop.guard)?;
-                    Err(Error::Component { service: NAME.to_owned(), what, last_lines })
-                }
-            },
+        let failed = |what, last_lines| Error::Component { service: NAME.to_owned(), what, last_lines };
+        let started = match workshop.last_output(&spec, bound.timeout) {
+            Ok(Ok(last_lines)) => project.check(bound, last_lines),
             Ok(Err(failure)) => {
                 let what = format!("cannot start {}: it {}", bound.file.display(), failure.how(bound.timeout));
-                project.down(workshop.guard)?;
-                Err(Error::Component { service: NAME.to_owned(), what, last_lines: failure.last_lines })
+                Err(failed(what, failure.last_lines))
             }
-            Err(error) => {
-                project.down(workshop.guard)?;
-                Err(error)
-            }
+            Err(error) => Err(error),
+        };
+        if let Err(error) = started {
+            project.down(workshop.guard)?;
+            return Err(error);
         }
+        Ok(project)
+    }
+
+    /// Errors where Compose ended well although a service has no container, or where containers find no other by name.
+    fn check(&self, bound: &BoundCompose, last_lines: Vec<String>) -> Result<(), Error> {
+        let missing = self.missing()?;
+        if !missing.is_empty() {
+            let what = format!("{} was not started: {}", bound.file.display(), missing.join(", "));
+            return Err(Error::Component { service: NAME.to_owned(), what, last_lines });
+        }
+        match self.network_without_names().filter(|_| self.services.len() > 1) {
+            Some(network) => Err(Error::NoNames { file: bound.file.clone(), network }),
+            None => Ok(()),
+        }
+    }
+
+    /// A network of the project, if it has networks and none has a name server. Docker's always have one.
+    fn network_without_names(&self) -> Option<String> {
+        if self.engine.program != "podman" {
+            return None;
+        }
+        let label = format!("label={PROJECT_LABEL}={}", self.name);
+        let networks = ask(&["podman", "network", "ls", "--quiet", "--filter", &label]).ok()?;
+        let networks: Vec<&str> = networks.split_whitespace().collect();
+        let format = ["podman", "network", "inspect", "--format", "{{.Name}} {{.DNSEnabled}}"];
+        let described = ask(&[&format, &networks[..]].concat()).ok()?;
+        let mut without = described.lines().map(|line| line.strip_suffix(" false"));
+        let first = without.next()??;
+        without.all(|one| one.is_some()).then(|| first.to_owned())
+    }
+
+    /// The services of its Compose file.
+    pub(crate) fn services(&self) -> &[String] {
+        &self.services
+    }
+
+    /// The last lines that the containers of a service printed.
+    pub(crate) fn last_lines(&self, service: &str) -> Vec<String> {
+        let described = self.described().unwrap_or_default();
+        let containers = described.lines().filter_map(|line| {
+            let mut words = line.split_whitespace().skip(1);
+            words.next().filter(|_| words.next() == Some(service))
+        });
+        // What a container wrote to its standard error comes at the standard error of this command.
+        let both = ["sh", "-c", "exec \"$0\" \"$@\" 2>&1", self.engine.program, "logs", "--tail", LOG_LINES];
+        let lines = containers.filter_map(|container| ask(&[&both[..], &[container]].concat()).ok());
+        lines.flat_map(|text| text.lines().map(str::to_owned).collect::<Vec<_>>()).collect()
     }
 
     /// The containers that run, in the order of their services and numbers.
@@ -151,10 +197,10 @@ impl Project {
     }
 
     /// The services without a container: Compose may end well although a container was not made.
-    fn missing(&self, services: &[String]) -> Result<Vec<String>, Error> {
+    fn missing(&self) -> Result<Vec<String>, Error> {
         let described = self.described()?;
         let has = |service: &String| described.lines().any(|line| line.split_whitespace().nth(2) == Some(service));
-        Ok(services.iter().filter(|service| !has(service)).cloned().collect())
+        Ok(self.services.iter().filter(|service| !has(service)).cloned().collect())
     }
 
     /// A line `PID NAME SERVICE` for each container, also for those that have ended.
@@ -188,6 +234,22 @@ pub(crate) fn control_group(pid: u32) -> Option<PathBuf> {
         lines.next()
     };
     of("cpuacct").or_else(|| of("")).filter(|path| *path != "/").map(PathBuf::from)
+}
+
+/// The program of a container by its first process, behind shells and programs that only start others. Without arguments,
+/// which may hold secrets.
+pub(crate) fn program(pid: u32) -> Vec<String> {
+    const STARTERS: [&str; 8] = ["sh", "dash", "bash", "busybox", "tini", "dumb-init", "catatonit", "docker-init"];
+    const DEPTH_MAX: usize = 4;
+    let child = |pid: &u32| {
+        let children = std::fs::read_to_string(format!("/proc/{pid}/task/{pid}/children")).ok()?;
+        children.split_whitespace().next()?.parse().ok()
+    };
+    let programs = std::iter::successors(Some(pid), child).take(DEPTH_MAX);
+    let programs = programs.filter_map(|pid| std::fs::read_link(format!("/proc/{pid}/exe")).ok());
+    let is_starter = |path: &PathBuf| STARTERS.iter().any(|name| path.file_name().is_some_and(|file| file == *name));
+    let first = programs.into_iter().find(|path| !is_starter(path));
+    first.map(|path| path.to_string_lossy().into_owned()).into_iter().collect()
 }
 
 /// Containers from lines of `PID NAME SERVICE`.
@@ -284,6 +346,20 @@ pub(crate) fn remove(engine: &str, project: &str) {
     }
     each(&[engine, "network", "rm"], &ids(&[engine, "network", "ls"]));
     each(&[engine, "volume", "rm"], &ids(&[engine, "volume", "ls"]));
+    let images = ask(&[engine, "images", "--format", "{{.Repository}}:{{.Tag}}"]).unwrap_or_default();
+    for image in images.lines().filter(|image| is_built_for(image, project)) {
+        // Docker keeps the layers of an image apart, in the cache of its builder; podman's cache is its images.
+        let _ = match engine {
+            "podman" => ask(&[engine, "untag", image, image]),
+            _ => ask(&[engine, "image", "rm", image]),
+        };
+    }
+}
+
+/// Whether Compose built an image for a project: `localhost/shop_web:latest`, `shop-web:latest`.
+fn is_built_for(image: &str, project: &str) -> bool {
+    let name = image.rsplit('/').next().unwrap_or_default();
+    name.strip_prefix(project).is_some_and(|service| service.starts_with(['_', '-']))
 }
 
 /// Runs a command for at most [`TIMEOUT`] and returns its output, or in words why not.
@@ -360,6 +436,33 @@ mod tests {
         assert_eq!(shown(&plain, 1), deployed);
         let number = limit(WrittenLimits { has_number_in_deploy: true, ..WrittenLimits::default() });
         assert_eq!(shown(&number, 1), deployed.replace(r#""0.5""#, "0.5"));
+    }
+
+    #[test]
+    fn the_program_of_a_container_stands_behind_its_shell() {
+        let mut shell = Command::new("sh").args(["-c", "sleep 60; true"]).spawn().unwrap();
+        let deadline = Instant::now() + TIMEOUT;
+        let found = loop {
+            match program(shell.id()) {
+                found if found.is_empty() && Instant::now() < deadline => std::thread::sleep(POLL),
+                found => break found,
+            }
+        };
+        let children = std::fs::read_to_string(format!("/proc/{0}/task/{0}/children", shell.id())).unwrap_or_default();
+        let _ = Command::new("kill").args(children.split_whitespace()).status();
+        let _ = shell.kill();
+        let _ = shell.wait();
+        assert!(found.iter().all(|program| !program.ends_with("sh")), "{found:?}");
+        assert_eq!(found.len(), 1);
+    }
+
+    #[test]
+    fn images_of_a_project_are_known_by_their_names() {
+        let is_built = |image: &str| is_built_for(image, "narrows-ab-1");
+        assert!(is_built("localhost/narrows-ab-1_web:latest") && is_built("narrows-ab-1-web:latest"));
+        for other in ["narrows-ab-12-web:latest", "narrows-ab-1:latest", "docker.io/library/nginx:latest", ""] {
+            assert!(!is_built(other), "{other}");
+        }
     }
 
     #[test]

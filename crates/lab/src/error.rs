@@ -101,6 +101,25 @@ pub enum Error {
         /// Last output.
         last_lines: Vec<String>,
     },
+    /// A container does not respond.
+    #[error("{problem}{}", tail(.last_lines))]
+    Container {
+        /// The service, and the finding of the last probe.
+        problem: String,
+        /// Last output of its containers.
+        last_lines: Vec<String>,
+    },
+    /// Containers cannot find each other by name.
+    #[error(
+        "compose: the containers of {} cannot find each other by name: podman's network {network} has no name server",
+        file.display()
+    )]
+    NoNames {
+        /// The Compose file.
+        file: PathBuf,
+        /// A network of its containers.
+        network: String,
+    },
     /// A service ended instead of coming up.
     #[error("{service}: {how} before it was ready{}", tail(.last_lines))]
     EndedEarly {
@@ -311,6 +330,11 @@ impl Error {
             Error::NoProgram { install, .. } => {
                 Some(format!("`{install}`; `narrows doctor` lists what else is missing"))
             }
+            Error::NoNames { .. } => Some(
+                "install the plugin `dnsname` of podman's networks (`apt-get install golang-github-containernetworking-plugin-dnsname`), \
+                 or `aardvark-dns` where they are those of netavark"
+                    .into(),
+            ),
             Error::NotReachable { problem, .. } if crate::components::readiness::is_about_token(problem) => Some(format!(
                 "it asks for another token: correct its `token` or the variable {}",
                 crate::experiment::SERVICE_TOKEN_VARIABLE

@@ -288,6 +288,7 @@ impl Bench<'_> {
         progress: &mut dyn Progress,
     ) -> Result<(), Error> {
         let Start::Elsewhere { place, address, ready, .. } = &service.start else { return Ok(()) };
+        self.sampler.name_peer(*address, &service.name, service.replica);
         progress.tell(&Event::Awaiting { service: &service.name, place: &place.to_string() });
         let started = pids(running);
         let mut meanwhile = || {
@@ -298,11 +299,19 @@ impl Bench<'_> {
         let token = service.start.token().map_err(Error::ServiceToken)?;
         let responded =
             readiness::wait_elsewhere(*address, ready, token.as_ref(), service.ready_timeout, &mut meanwhile)?;
-        responded.map_err(|problem| Error::NotReachable {
-            service: service.name.clone(),
-            place: place.to_string(),
-            waited: service.ready_timeout,
-            problem,
+        responded.map_err(|problem| {
+            let error = Error::NotReachable {
+                service: service.name.clone(),
+                place: place.to_string(),
+                waited: service.ready_timeout,
+                problem,
+            };
+            match &self.containers {
+                Some(project) if project.services().contains(&service.name) => {
+                    Error::Container { problem: error.to_string(), last_lines: project.last_lines(&service.name) }
+                }
+                _ => error,
+            }
         })
     }
 
@@ -337,7 +346,8 @@ impl Bench<'_> {
                 Some(group) => self.sampler.watch_cgroup(service, *replica, &group)?,
                 None => self.sampler.watch(service, *replica, *pid)?,
             }
-            self.recorder.put_service(trial, &ServiceInstance::watched(service, *replica, *pid))?;
+            let instance = ServiceInstance::watched(service, *replica, *pid);
+            self.recorder.put_service(trial, &ServiceInstance { command: containers::program(*pid), ..instance })?;
         }
         Ok(containers.into_iter().map(|container| container.service).collect())
     }
