@@ -43,8 +43,6 @@ pub(crate) struct Conversations {
     pub(crate) graph: CallGraph,
     /// Requests of the load under way in each interval.
     in_flight: Vec<f64>,
-    /// Successful responses per second in each.
-    rates: Vec<f64>,
 }
 
 impl Conversations {
@@ -57,8 +55,8 @@ impl Conversations {
         let slowest = |one: &Interval| trial.load_between(one.start_ns, one.end_ns).service.max_ns() as f64;
         mark_background(&mut graph, intervals.iter().map(slowest));
         let in_flight = intervals.iter().map(Interval::in_flight).collect();
-        let rates = intervals.iter().map(|interval| interval.rate).collect();
-        let mut conversations = Self { graph, in_flight, rates };
+        know_rate_of_load(&mut graph, intervals);
+        let mut conversations = Self { graph, in_flight };
         conversations.graph.nodes = conversations.nodes(trial);
         conversations
     }
@@ -94,12 +92,7 @@ impl Conversations {
     /// Requests that a service takes on per second, of all its callers. If the load calls no other service, its rate is
     /// that of the load. `None` if no socket shows a call.
     pub(crate) fn taken_on(&self, service: &str, at: usize) -> Option<f64> {
-        let is_only = self.graph.from(names::GENERATOR).count() == 1;
-        let rate = |edge: &CallEdge| match edge.caller.as_str() {
-            names::GENERATOR if is_only => self.rates[at],
-            _ => edge.levels[at].all.rate,
-        };
-        let all: f64 = self.graph.to(service).map(rate).sum();
+        let all: f64 = self.graph.to(service).map(|edge| edge.levels[at].all.rate).sum();
         (all > 0.0).then_some(all)
     }
 
@@ -186,6 +179,14 @@ fn graph(trial: &TrialEvidence, intervals: &[Interval]) -> CallGraph {
     }
     let edges = edges.levels.into_iter().map(|((caller, callee), levels)| CallEdge { caller, callee, levels });
     CallGraph { nodes: Vec::new(), edges: edges.collect() }
+}
+
+/// Sets the rate of the load's calls to that of its responses, if it calls one service only: sockets estimate it.
+fn know_rate_of_load(graph: &mut CallGraph, intervals: &[Interval]) {
+    let mut of_load = graph.edges.iter_mut().filter(|edge| edge.caller == names::GENERATOR);
+    if let (Some(edge), None) = (of_load.next(), of_load.next()) {
+        edge.levels.iter_mut().zip(intervals).for_each(|(level, interval)| level.all.rate = interval.rate);
+    }
 }
 
 /// Marks calls that take longer than the slowest request of the load in each interval.

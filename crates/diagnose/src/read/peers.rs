@@ -31,7 +31,14 @@ impl Peer<'_> {
 
 /// The peer that a series names by [`names::NETWORK_PEER`]; `None` for the receiver of traces, which no request waits for.
 pub(crate) fn peer<'a>(trial: &'a TrialEvidence, label: &str) -> Option<Peer<'a>> {
-    let Ok(address) = label.parse::<SocketAddr>() else { return Some(Peer::Outside(label.to_owned())) };
+    let Ok(address) = label.parse::<SocketAddr>() else {
+        let Some((service, replica)) = names::labelled_replica(label) else {
+            return Some(Peer::Outside(label.to_owned()));
+        };
+        let is_it = |one: &&ServiceInstance| (one.service.as_str(), one.replica) == (service, replica);
+        let outside = || Peer::Outside(service.to_owned());
+        return Some(trial.services.iter().find(is_it).map_or_else(outside, Peer::Replica));
+    };
     if is_receiver(trial, address.port()) {
         return None;
     }
@@ -71,6 +78,8 @@ mod tests {
         assert_eq!(name(&format!("[::1]:{FIRST_PORT}")).as_deref(), Some("shop"));
         assert_eq!(name(&format!("10.0.0.5:{FIRST_PORT}")), Some(format!("10.0.0.5:{FIRST_PORT}")), "another machine");
         assert_eq!(name("10.0.0.2:53").as_deref(), Some(NAME_SERVER));
+        assert!(matches!(peer(&trial, "shop[0]"), Some(Peer::Replica(one)) if one.service == "shop"));
+        assert_eq!(name("bank[1]").as_deref(), Some("bank"), "a service elsewhere");
         assert_eq!(name(names::OTHER_PEERS).as_deref(), Some(names::OTHER_PEERS));
         assert_eq!((name("127.0.0.1:4318"), name("172.17.0.1:4318")), (None, None), "the receiver of traces");
     }

@@ -254,13 +254,17 @@ pub(crate) fn connections(trial: &TrialEvidence) -> Vec<(&str, &str)> {
         .series
         .iter()
         .filter(|series| series.key.name == names::CONNECTIONS || series.key.name == names::THREAD_STATES);
-    let pair = |series: &'_ Series| -> Option<(&str, &str)> {
-        let port = series.key.labels.get(names::NETWORK_PEER)?.rsplit_once(':')?.1.parse().ok()?;
-        let to = trial.reached_at(Some(port))?.service.as_str();
-        Some((
-            trial.service_names().into_iter().chain([names::GENERATOR]).find(|name| *name == series.key.service)?,
-            to,
-        ))
+    let of_trial = |service: &str| trial.service_names().into_iter().find(|name| *name == service);
+    let pair = |series: &Series| {
+        let label = series.key.labels.get(names::NETWORK_PEER)?;
+        let named = names::labelled_replica(label).and_then(|(service, _)| of_trial(service));
+        let to = match named {
+            Some(service) => service,
+            None => trial.reached_at(label.rsplit_once(':')?.1.parse().ok())?.service.as_str(),
+        };
+        let from =
+            if series.key.service == names::GENERATOR { names::GENERATOR } else { of_trial(&series.key.service)? };
+        Some((from, to))
     };
     to_peers.filter_map(pair).collect()
 }
