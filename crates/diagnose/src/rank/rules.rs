@@ -220,6 +220,7 @@ pub(super) const CAUSES: &[Rule<Mechanism>] = &[
             EventLoopLag,
             InterpreterLock,
             PoolWait,
+            PortExhaustion,
         ],
         then: &[RetrogradeThroughput],
         ties: &[Tie::OnTheWay],

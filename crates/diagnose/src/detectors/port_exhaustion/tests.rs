@@ -43,6 +43,41 @@ fn errors_that_say_so_are_found_with_what_holds_the_ports() {
     assert_eq!(findings[0].title(), "shop has no local port left: 20 % of requests fail");
 }
 
+/// A gateway with a network of its own, which opens a connection for each request to two replicas of the shop. From second
+/// 20 on, closed connections hold ports, and throughput and CPU are these.
+fn searching(held: f64, rate: f64, cores: f64) -> TrialBuilder {
+    let load = |rate: f64| Load { vus: 16, rate, latency_ms: 16e3 / rate };
+    let mut trial = TrialBuilder::new("a").service("gateway", None).steady(20, load(1000.0)).steady(20, load(rate));
+    for peer in ["shop[0]", "shop[1]"] {
+        let peer = [(names::NETWORK_PEER, peer)];
+        trial = trial.labelled_series(names::CONNECTIONS_OPENED, ("gateway", 0), &peer, |_| 500.0);
+    }
+    let late = move |early: f64, late: f64| move |second: u32| if second < 20 { early } else { late };
+    trial.cpu("gateway", 0, late(0.3, cores)).series(names::EPHEMERAL_PORTS, "gateway", 0, |_| 28_232.0).series(
+        names::TIME_WAIT,
+        "gateway",
+        0,
+        move |second| if second < 20 { 1_000.0 } else { held },
+    )
+}
+
+#[test]
+fn a_long_search_for_ports_is_found_without_an_error() {
+    let findings = detect(searching(28_400.0, 200.0, 0.8));
+    let Evidence::PortExhaustion(evidence) = &findings[0].evidence else { panic!("{findings:?}") };
+    let search = evidence.search.as_ref().unwrap();
+    assert_eq!((findings.len(), findings[0].confidence, search.peers), (1, Confidence::High, 2));
+    assert_eq!(findings[0].title(), "gateway searches for free local ports: throughput falls from 1,000/s to 200/s");
+    assert!((findings[0].cost_share - 0.8).abs() < 0.01, "{findings:?}");
+}
+
+#[test]
+fn a_search_needs_held_ports_a_fall_and_cpu() {
+    assert_eq!(detect(searching(14_100.0, 200.0, 0.8)), [], "a quarter of the ports for two peers");
+    assert_eq!(detect(searching(28_400.0, 900.0, 0.8)), [], "throughput as before");
+    assert_eq!(detect(searching(28_400.0, 200.0, 0.06)), [], "something else holds requests up");
+}
+
 #[test]
 fn closed_connections_and_other_errors_are_left_alone() {
     let full = trial(0, "").series(names::HOST_TIME_WAIT, "", 0, |_| 28_000.0);
