@@ -16,6 +16,7 @@ mod capacity;
 mod commands;
 mod compare;
 mod completions;
+mod compose_containers;
 mod compose_system;
 mod counts;
 mod customer_360;
