@@ -4,8 +4,8 @@
 #
 # Usage: testing/kubernetes/images.sh NARROWS     the binary, such as target/release/narrows
 #
-# The databases' images understand what those of Docker's library do, as far as the manifests use it: the user and its password, the
-# database to create, and files of SQL in /docker-entrypoint-initdb.d.
+# The databases' images understand what those of Docker's library do, as far as the manifests use it: the user and its
+# password, the database to create, and files of SQL in /docker-entrypoint-initdb.d.
 set -euo pipefail
 
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
