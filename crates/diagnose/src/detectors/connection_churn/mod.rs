@@ -116,7 +116,7 @@ fn of_edge(detector: &ConnectionChurn, reading: &Reading<'_>, edge: &CallEdge, a
         is_tls_likely,
         assumed_cpu_ms,
         ends,
-        time_wait: interval.rough_median_of(reading.trial, (names::HOST_TIME_WAIT, "", 0)).map(finite),
+        time_wait: time_wait(reading, &edge.caller, interval).map(finite),
         interval: interval.label.clone(),
         load: interval.load_level(),
     };
@@ -127,6 +127,12 @@ fn of_edge(detector: &ConnectionChurn, reading: &Reading<'_>, edge: &CallEdge, a
         period: period_of(reading.trial, interval.start_ns, interval.end_ns),
         ..Finding::new(evidence, detector.version())
     })
+}
+
+/// Closed connections that hold a port of a service's own network, else of the machine.
+fn time_wait(reading: &Reading<'_>, service: &str, interval: &Interval) -> Option<f64> {
+    let median = |key| interval.rough_median_of(reading.trial, key);
+    median((names::TIME_WAIT, service, 0)).or_else(|| median((names::HOST_TIME_WAIT, "", 0)))
 }
 
 /// CPU of a service, for which few samples are enough: it is compared with an assumption. `None` if it is not known.
