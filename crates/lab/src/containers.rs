@@ -126,12 +126,12 @@ impl Project {
             account: None,
             wanted_line: None,
         };
-        let failed = |what, last_lines| Error::Component { service: NAME.to_owned(), what, last_lines };
         let started = match workshop.last_output(&spec, bound.timeout) {
             Ok(Ok(last_lines)) => project.check(bound, last_lines),
             Ok(Err(failure)) => {
                 let what = format!("cannot start {}: it {}", bound.file.display(), failure.how(bound.timeout));
-                Err(failed(what, failure.last_lines))
+                let last_lines = without_commands(failure.last_lines);
+                Err(Error::Component { service: NAME.to_owned(), what, last_lines })
             }
             Err(error) => Err(error),
         };
@@ -147,6 +147,7 @@ impl Project {
         let missing = self.missing()?;
         if !missing.is_empty() {
             let what = format!("{} was not started: {}", bound.file.display(), missing.join(", "));
+            let last_lines = without_commands(last_lines);
             return Err(Error::Component { service: NAME.to_owned(), what, last_lines });
         }
         match self.network_without_names().filter(|_| self.services.len() > 1) {
@@ -236,8 +237,16 @@ pub(crate) fn control_group(pid: u32) -> Option<PathBuf> {
     of("cpuacct").or_else(|| of("")).filter(|path| *path != "/").map(PathBuf::from)
 }
 
-/// The program of a container by its first process, behind shells and programs that only start others. Without arguments,
-/// which may hold secrets.
+/// Output of Compose without the commands that podman-compose repeats, their status and the containers that they started.
+fn without_commands(mut lines: Vec<String>) -> Vec<String> {
+    const COMMANDS: [&str; 4] = ["podman ", "['podman'", "exit code: ", "** "];
+    let is_id = |line: &str| line.len() == 64 && line.chars().all(|c| c.is_ascii_hexdigit());
+    lines.retain(|line| !is_id(line) && !COMMANDS.iter().any(|command| line.starts_with(command)));
+    lines
+}
+
+/// The program of a container by its first process, behind shells and programs that only start others: its file, and the
+/// name that it goes by. Without arguments, which may hold secrets.
 pub(crate) fn program(pid: u32) -> Vec<String> {
     const STARTERS: [&str; 8] = ["sh", "dash", "bash", "busybox", "tini", "dumb-init", "catatonit", "docker-init"];
     const DEPTH_MAX: usize = 4;
@@ -245,11 +254,14 @@ pub(crate) fn program(pid: u32) -> Vec<String> {
         let children = std::fs::read_to_string(format!("/proc/{pid}/task/{pid}/children")).ok()?;
         children.split_whitespace().next()?.parse().ok()
     };
-    let programs = std::iter::successors(Some(pid), child).take(DEPTH_MAX);
-    let programs = programs.filter_map(|pid| std::fs::read_link(format!("/proc/{pid}/exe")).ok());
     let is_starter = |path: &PathBuf| STARTERS.iter().any(|name| path.file_name().is_some_and(|file| file == *name));
-    let first = programs.into_iter().find(|path| !is_starter(path));
-    first.map(|path| path.to_string_lossy().into_owned()).into_iter().collect()
+    let program = |pid: u32| {
+        let path = std::fs::read_link(format!("/proc/{pid}/exe")).ok().filter(|path| !is_starter(path))?;
+        let line = std::fs::read_to_string(format!("/proc/{pid}/cmdline")).unwrap_or_default();
+        let name = line.split(['\0', ' ']).next().map(|name| name.trim_end_matches(':').to_owned());
+        Some(std::iter::once(path.to_string_lossy().into_owned()).chain(name).collect())
+    };
+    std::iter::successors(Some(pid), child).take(DEPTH_MAX).find_map(program).unwrap_or_default()
 }
 
 /// Containers from lines of `PID NAME SERVICE`.
@@ -452,8 +464,15 @@ mod tests {
         let _ = Command::new("kill").args(children.split_whitespace()).status();
         let _ = shell.kill();
         let _ = shell.wait();
-        assert!(found.iter().all(|program| !program.ends_with("sh")), "{found:?}");
-        assert_eq!(found.len(), 1);
+        assert!(found[0].starts_with('/') && !found[0].ends_with("sh") && found[1] == "sleep", "{found:?}");
+    }
+
+    #[test]
+    fn errors_of_compose_are_shown_without_its_commands() {
+        let id = "f9fa73fca493751e2002dee0e8d2e9b025a20bb74550b8eb791ecefdfe4cc4a7";
+        let said = ["['podman', 'network']", "podman run --name=a", id, "Error: sysctl is invalid", "exit code: 125"];
+        let shown = without_commands(said.map(str::to_owned).to_vec());
+        assert_eq!(shown, ["Error: sysctl is invalid"]);
     }
 
     #[test]
