@@ -183,7 +183,7 @@ impl Project {
             let mut words = line.split_whitespace().skip(1);
             words.next().filter(|_| words.next() == Some(service))
         });
-        // What a container wrote to its standard error comes at the standard error of this command.
+        // The standard error of a container comes at that of this command.
         let both = ["sh", "-c", "exec \"$0\" \"$@\" 2>&1", self.engine.program, "logs", "--tail", LOG_LINES];
         let lines = containers.filter_map(|container| ask(&[&both[..], &[container]].concat()).ok());
         lines.flat_map(|text| text.lines().map(str::to_owned).collect::<Vec<_>>()).collect()

@@ -63,67 +63,70 @@ fn what_cannot_be_checked_is_refused_with_one_sentence() {
     if !has_python() {
         return;
     }
-    let bench = waiting(CLOSED);
-    run(&bench, "main", "main.narrows");
-    assert!(bench.run(&["baseline", "save", "main.narrows"]).status.success());
-    let path = bench.path("narrows-baseline.json");
-    let good = std::fs::read_to_string(&path).unwrap();
-    let refused = |arguments: &[&str], said: &str, hint: &str| {
-        let refused = bench.run(&[&["baseline"][..], arguments].concat());
-        assert_eq!(refused.status.code(), Some(2), "{arguments:?}");
-        let stderr = text(&refused.stderr);
-        assert!(stderr.starts_with(&format!("error: {said}")) && stderr.contains(hint), "{arguments:?}: {stderr}");
-    };
-    let with = |old: &str, new: &str| {
-        assert!(good.contains(old), "{good}");
-        std::fs::write(&path, good.replacen(old, new, 1)).unwrap();
-    };
-    let check = ["check", "main.narrows"];
-    refused(&["check", "main.narrows", "--baseline", "no.json"], "cannot read the baseline no.json: ", "save");
-    refused(
-        &["save", "main.narrows", "--out", "server.py"],
-        "server.py is no baseline: ",
-        "hint: it is not overwritten",
-    );
-    for (old, new, said, hint) in [
-        (
-            "\"variants\"",
-            "\"variant",
-            "narrows-baseline.json is no baseline: ",
-            "hint: `narrows baseline save` writes one",
-        ),
-        (
-            "\"narrows-baseline/1\"",
-            "\"other/1\"",
-            "narrows-baseline.json is no baseline: its format is `other/1`",
-            "save",
-        ),
-        (
-            "\"cores\": ",
-            "\"cores\": 9",
-            "cannot check main: the baseline was measured on another machine: ",
-            "--accept-machine",
-        ),
-        (
-            "\"waiting\"",
-            "\"shop\"",
-            "cannot check main: the baseline is of the experiment `shop`",
-            "--accept-experiment",
-        ),
-        (
-            "\"main\"",
-            "\"other\"",
-            "cannot check main: the run has no finished trial of the baseline's variant `other`; it has main",
-            "",
-        ),
-    ] {
-        with(old, new);
-        refused(&check, said, hint);
-    }
-    with("\"waiting\"", "\"shop\"");
-    let accepted = bench.run(&["baseline", "check", "main.narrows", "--accept-experiment"]);
-    assert_eq!(accepted.status.code(), Some(0), "{}", text(&accepted.stderr));
-    assert!(text(&accepted.stdout).contains("of another experiment"), "{}", text(&accepted.stdout));
+    measure(|| {
+        let bench = waiting(CLOSED);
+        run(&bench, "main", "main.narrows");
+        let saved = bench.run(&["baseline", "save", "main.narrows"]);
+        assert!(saved.status.success(), "{}", text(&saved.stderr));
+        let path = bench.path("narrows-baseline.json");
+        let good = std::fs::read_to_string(&path).unwrap();
+        let refused = |arguments: &[&str], said: &str, hint: &str| {
+            let refused = bench.run(&[&["baseline"][..], arguments].concat());
+            assert_eq!(refused.status.code(), Some(2), "{arguments:?}");
+            let stderr = text(&refused.stderr);
+            assert!(stderr.starts_with(&format!("error: {said}")) && stderr.contains(hint), "{arguments:?}: {stderr}");
+        };
+        let with = |old: &str, new: &str| {
+            assert!(good.contains(old), "{good}");
+            std::fs::write(&path, good.replacen(old, new, 1)).unwrap();
+        };
+        let check = ["check", "main.narrows"];
+        refused(&["check", "main.narrows", "--baseline", "no.json"], "cannot read the baseline no.json: ", "save");
+        refused(
+            &["save", "main.narrows", "--out", "server.py"],
+            "server.py is no baseline: ",
+            "hint: it is not overwritten",
+        );
+        for (old, new, said, hint) in [
+            (
+                "\"variants\"",
+                "\"variant",
+                "narrows-baseline.json is no baseline: ",
+                "hint: `narrows baseline save` writes one",
+            ),
+            (
+                "\"narrows-baseline/1\"",
+                "\"other/1\"",
+                "narrows-baseline.json is no baseline: its format is `other/1`",
+                "save",
+            ),
+            (
+                "\"cores\": ",
+                "\"cores\": 9",
+                "cannot check main: the baseline was measured on another machine: ",
+                "--accept-machine",
+            ),
+            (
+                "\"waiting\"",
+                "\"shop\"",
+                "cannot check main: the baseline is of the experiment `shop`",
+                "--accept-experiment",
+            ),
+            (
+                "\"main\"",
+                "\"other\"",
+                "cannot check main: the run has no finished trial of the baseline's variant `other`; it has main",
+                "",
+            ),
+        ] {
+            with(old, new);
+            refused(&check, said, hint);
+        }
+        with("\"waiting\"", "\"shop\"");
+        let accepted = bench.run(&["baseline", "check", "main.narrows", "--accept-experiment"]);
+        assert_eq!(accepted.status.code(), Some(0), "{}", text(&accepted.stderr));
+        assert!(text(&accepted.stdout).contains("of another experiment"), "{}", text(&accepted.stdout));
+    });
 }
 
 /// The steps of the workflow in `docs/guide/in-ci.md` that begin with `narrows`, one after another, as a runner makes them.

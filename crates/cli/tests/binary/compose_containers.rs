@@ -57,10 +57,19 @@ fn containers_are_built_named_sampled_and_removed() {
         return skip("only root may sample containers");
     }
     let port = free_port();
-    let bench = Bench::new(
-        "experiment: drones\nsystem: { compose: compose.yaml }\nload:\n  target: scheduler\n  warmup: 0s\n  scenarios:\n    \
-         plan: { model: constant-vus, vus: 2, duration: 12s, request: \"GET /api/dronedeliveries/utilization?ownerId=o1&year=2024&month=6\" }\n",
-    );
+    let request = "GET /api/dronedeliveries/utilization?ownerId=o1&year=2024&month=6";
+    let bench = Bench::new(&format!(
+        r#"experiment: drones
+system:
+  compose: compose.yaml
+  services: {{ scheduler: {{ address: "127.0.0.1:{port}", ready: "{request}" }} }} # once its store is there
+load:
+  target: scheduler
+  warmup: 0s
+  scenarios:
+    plan: {{ model: constant-vus, vus: 2, duration: 12s, request: "{request}" }}
+"#
+    ));
     let tag = format!("localhost/narrows-test:{}", std::process::id());
     let compose = format!(
         r#"services:

@@ -251,6 +251,7 @@ WHERE m.name || '|' || m.unit NOT IN (
     'cgroup.pressure.some.avg10|1', 'cgroup.pressure.some.stalled|s/s',
     'host.cpu.utilization|1', 'host.cpu.steal|1', 'host.network.io|By/s', 'host.network.listen_overflows|{connection}/s',
     'host.network.tcp.time_wait|{connection}', 'host.network.ephemeral_ports|{port}',
+    'process.network.tcp.time_wait|{connection}', 'process.network.ephemeral_ports|{port}',
     'host.pressure.some.avg10|1',
     'host.pressure.some.stalled|s/s', 'system.memory.linux.available|By', 'system.cpu.load_average.1m|{task}'
 );
@@ -318,6 +319,7 @@ WHERE m.name || '|' || m.unit IN (
     'cgroup.pressure.some.avg10|1', 'cgroup.pressure.some.stalled|s/s',
     'host.cpu.utilization|1', 'host.cpu.steal|1', 'host.network.io|By/s', 'host.network.listen_overflows|{connection}/s',
     'host.network.tcp.time_wait|{connection}', 'host.network.ephemeral_ports|{port}',
+    'process.network.tcp.time_wait|{connection}', 'process.network.ephemeral_ports|{port}',
     'host.pressure.some.avg10|1',
     'host.pressure.some.stalled|s/s', 'system.memory.linux.available|By', 'system.cpu.load_average.1m|{task}'
 );

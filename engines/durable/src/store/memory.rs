@@ -319,13 +319,14 @@ mod tests {
 
     #[test]
     fn what_is_sent_is_received_until_the_line_is_dropped() {
-        let (store, got) = (MemoryStore::new(), Arc::new(Mutex::new(Vec::new())));
-        let into = Arc::clone(&got);
-        let receive = move |message| into.lock().expect("a lock").push(message);
+        let store = MemoryStore::new();
+        let (got, received) = std::sync::mpsc::channel();
+        let receive = move |message| got.send(message).expect("the test waits");
         let there = store.bus().open("b", Arc::new(receive)).expect("a line");
         let here = store.bus().open("a", Arc::new(|_| {})).expect("a line");
         here.send(there.address(), bytes::Bytes::from_static(b"hello")).expect("sent");
-        assert_eq!(*got.lock().expect("a lock"), [&b"hello"[..]]);
+        let wait = std::time::Duration::from_secs(60);
+        assert_eq!(received.recv_timeout(wait).expect("received"), &b"hello"[..]);
         let address = there.address().to_owned();
         drop(there);
         assert!(here.send(&address, bytes::Bytes::new()).is_err());

@@ -265,7 +265,7 @@ impl Nats {
         let mut report = String::new();
         for (number, server) in servers.iter().enumerate() {
             for name in server.streams() {
-                let mut infos = server.responses(&info_of(&name), usize::MAX);
+                let mut infos = server.responses(&info_of(&name), "", usize::MAX);
                 if infos.is_empty() {
                     infos.push("no response".into());
                 }
@@ -285,16 +285,16 @@ impl Nats {
 
     /// The response of the server's API to an empty request; `None` if there is none soon.
     fn request(&self, subject: &str) -> Option<serde_json::Value> {
-        self.responses(subject, 1).pop()
+        self.responses(subject, "", 1).pop()
     }
 
-    /// At most `most` responses to an empty request; stops if the next one takes too long.
-    fn responses(&self, subject: &str, most: usize) -> Vec<serde_json::Value> {
+    /// At most `most` responses to a request; stops if the next one takes too long.
+    fn responses(&self, subject: &str, payload: &str, most: usize) -> Vec<serde_json::Value> {
         let Ok(mut stream) = TcpStream::connect(("127.0.0.1", self.port)) else { return Vec::new() };
         stream.set_read_timeout(Some(Duration::from_secs(2))).unwrap();
         let connect = format!("CONNECT {{\"verbose\":false,\"user\":\"{USER}\",\"pass\":\"{PASSWORD}\"}}");
         let inbox = format!("_INBOX.{}", free_port());
-        let request = format!("{connect}\r\nSUB {inbox} 1\r\nPUB {subject} {inbox} 0\r\n\r\n");
+        let request = format!("{connect}\r\nSUB {inbox} 1\r\nPUB {subject} {inbox} {}\r\n{payload}\r\n", payload.len());
         if stream.write_all(request.as_bytes()).is_err() {
             return Vec::new();
         }
@@ -309,6 +309,13 @@ impl Nats {
     /// The number of the last message of a stream.
     pub(crate) fn last_sequence(&self, stream: &str) -> u64 {
         self.request(&info_of(stream)).unwrap()["state"]["last_seq"].as_u64().unwrap()
+    }
+
+    /// Subject of a message of a stream; `None` if it is not there.
+    pub(crate) fn subject_of(&self, stream: &str, sequence: u64) -> Option<String> {
+        let payload = format!("{{\"seq\":{sequence}}}");
+        let found = self.responses(&format!("$JS.API.STREAM.MSG.GET.{stream}"), &payload, 1).pop()?;
+        found["message"]["subject"].as_str().map(str::to_owned)
     }
 
     /// Publishes a message as any other client may, and waits until the server has it.

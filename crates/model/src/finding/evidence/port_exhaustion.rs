@@ -19,7 +19,7 @@ pub struct PortExhaustion {
     pub time_wait: Option<f64>,
     /// Local ports that there are for connections to one peer; `None` if that is not known.
     pub ports: Option<f64>,
-    /// What the search for free ports costs, if no error was reported.
+    /// Cost of the search for free ports, if no error was reported.
     #[serde(default)]
     pub search: Option<PortSearch>,
 }

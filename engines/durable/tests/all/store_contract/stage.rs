@@ -127,8 +127,11 @@ impl Subject<'_> {
             Kind::Nats => {
                 let server = self.stage.nats.as_ref().unwrap();
                 let stream = format!("NRW_{}_p0", self.hub);
-                // The message after the last batch records that the partition has no owner.
-                let gone = server.last_sequence(&stream) - 2;
+                // Among and after the last batches are messages that record who owns the partition.
+                let is_batch = |sequence: &u64| {
+                    server.subject_of(&stream, *sequence).is_some_and(|subject| subject.ends_with(".log"))
+                };
+                let gone = (1..=server.last_sequence(&stream)).rev().filter(is_batch).nth(1).unwrap();
                 server.publish(&format!("$JS.API.STREAM.MSG.DELETE.{stream}"), &format!("{{\"seq\":{gone}}}"));
             }
             _ => self.change(
