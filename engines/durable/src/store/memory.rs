@@ -320,7 +320,7 @@ mod tests {
     #[test]
     fn what_is_sent_is_received_until_the_line_is_dropped() {
         let store = MemoryStore::new();
-        let (got, received) = std::sync::mpsc::channel();
+        let (got, received) = std::sync::mpsc::sync_channel(1);
         let receive = move |message| got.send(message).expect("the test waits");
         let there = store.bus().open("b", Arc::new(receive)).expect("a line");
         let here = store.bus().open("a", Arc::new(|_| {})).expect("a line");
