@@ -31,9 +31,9 @@ pub(crate) struct Collector<'run> {
 /// Sums of the seconds of a load.
 #[derive(Debug, Clone)]
 pub(crate) struct CollectedTotals {
-    /// Of all seconds, without their length.
+    /// Sum of all seconds, without their length.
     pub(crate) whole: LoadTotals,
-    /// Of those in windows that count.
+    /// Sum of those in windows that count.
     pub(crate) counted: LoadTotals,
 }
 

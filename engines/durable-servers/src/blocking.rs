@@ -47,7 +47,7 @@ impl BlockingRuntime {
     /// Waits for a future.
     pub(crate) fn run<T>(&self, future: impl Future<Output = T>) -> T {
         let _entered = self.runtime.as_ref().map(Runtime::enter);
-        // A caller that is a task of another runtime has a budget, which nobody would fill up again.
+        // A caller may be a task of another runtime, whose budget is not renewed while it waits here.
         let mut future = pin!(tokio::task::unconstrained(future));
         let waker = Waker::from(Arc::new(Caller(std::thread::current())));
         let mut context = Context::from_waker(&waker);

@@ -73,7 +73,7 @@ pub(crate) fn time_wait(text: &[u8]) -> Option<u64> {
     fields.next()?.parse().ok()
 }
 
-/// Where a thread reads the range of its own namespace, below `/proc`.
+/// Path below `/proc` of the range of the namespace that a thread is in.
 pub(crate) const PORT_RANGE: &str = "sys/net/ipv4/ip_local_port_range";
 
 /// `ip_local_port_range`: how many ports it holds.

@@ -170,7 +170,7 @@ pub(super) struct Members<'a> {
     pub(super) networks: BTreeMap<String, Residents<'a>>,
 }
 
-/// Whoever lives in a network namespace.
+/// Replicas in a network namespace.
 pub(super) struct Residents<'a> {
     /// A process.
     pub(super) pid: u32,

@@ -147,7 +147,7 @@ impl Sender {
             let bytes = taken.iter().map(|outgoing: &Outgoing| outgoing.message.len()).sum();
             self.waiting_bytes.fetch_sub(bytes, Ordering::Relaxed);
             for (address, bundle) in bundles(taken.drain(..), self.part_bytes) {
-                // Messages that cannot be sent are lost, and repeated by whoever misses them.
+                // Messages that cannot be sent are lost, and sent again as those are that the servers drop.
                 let _ = self.send(address, &bundle).await;
             }
         }

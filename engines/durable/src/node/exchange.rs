@@ -47,7 +47,7 @@ impl Exchange {
         self.line().map(|line| line.address().to_owned()).unwrap_or_default()
     }
 
-    /// Sends a packet, which may be lost: whoever waits for its acknowledgement sends it again.
+    /// Sends a packet, which may be lost: it is sent again until it is acknowledged.
     pub(super) fn send(&self, address: &str, packet: &Packet) {
         let Some(line) = self.line() else { return };
         let bytes = packet.encode();

@@ -73,7 +73,7 @@ impl Line for MemoryLine {
     fn send(&self, address: &str, message: Bytes) -> Result<(), StoreError> {
         let failed = |reason: &str| failed("send to", address, reason.to_owned());
         let lines = self.bus.lines();
-        let sender = lines.senders.get(address).ok_or_else(|| failed("nobody is there"))?;
+        let sender = lines.senders.get(address).ok_or_else(|| failed("no node has this address"))?;
         sender.try_send(message).map_err(|_| failed("too many messages wait already"))
     }
 }

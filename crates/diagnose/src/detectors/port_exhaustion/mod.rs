@@ -2,9 +2,9 @@
 //!
 //! Each connection to a peer needs its own local port, and a closed connection keeps its port in the state TIME_WAIT
 //! for a minute. A program that opens a connection per request therefore uses up the range within seconds. Errors
-//! count as evidence (`reports.rs`), and where a service has a network of its own, a fall of throughput for which it uses
-//! more CPU (`by_sockets.rs`). Many connections in TIME_WAIT alone do no harm, because they may belong to many peers, and
-//! the kernel reuses ports for other peers.
+//! count as evidence (`reports.rs`). So does, in a network namespace of the service's own, throughput that falls while its
+//! CPU per request grows (`by_sockets.rs`). Many connections in TIME_WAIT alone do no harm, because they may belong to many
+//! peers, and the kernel reuses ports for other peers.
 
 use narrows_model::finding::evidence::port_exhaustion as evidence;
 use narrows_model::finding::{Confidence, Finding, FindingKind};

@@ -43,8 +43,8 @@ fn errors_that_say_so_are_found_with_what_holds_the_ports() {
     assert_eq!(findings[0].title(), "shop has no local port left: 20 % of requests fail");
 }
 
-/// A gateway with a network of its own, which opens a connection for each request to two replicas of the shop. From second
-/// 20 on, closed connections hold ports, and throughput and CPU are these.
+/// A gateway in its own network namespace. It opens a connection for each request to two replicas of the shop. From second 20
+/// on, `held` ports belong to closed connections; `rate` and `cores` are its throughput and CPU.
 fn searching(held: f64, rate: f64, cores: f64) -> TrialBuilder {
     let load = |rate: f64| Load { vus: 16, rate, latency_ms: 16e3 / rate };
     let mut trial = TrialBuilder::new("a").service("gateway", None).steady(20, load(1000.0)).steady(20, load(rate));

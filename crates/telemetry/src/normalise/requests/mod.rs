@@ -183,7 +183,7 @@ fn is_of_pod(key: &SeriesKey, container: &str) -> bool {
 }
 
 /// The service and the replica of a container, a pod or a sum over its containers on a page of cAdvisor or the kubelet; `None`
-/// for control groups that are none of these.
+/// for other control groups.
 pub(crate) fn container_of(key: &SeriesKey) -> Option<(String, String)> {
     let service = label_of(key, POD.iter().copied()).filter(|_| !is_pause(key))?;
     let replica = ["pod", "name", "id"].iter().find_map(|label| key.labels.get(*label).filter(|id| !id.is_empty()));
