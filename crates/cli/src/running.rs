@@ -56,7 +56,7 @@ pub(crate) fn run_and_tell(wanted: &RunOptions<'_>, form: Form) -> Result<(RunEn
 pub(crate) fn run_until(wanted: &RunOptions<'_>, stop: &AtomicBool) -> Result<RunEnd, Failure> {
     let options = Options {
         experiment: wanted.experiment,
-        variants: wanted.variants.to_vec(),
+        variants: wanted.experiment.with_measuring(wanted.variants),
         repetitions: wanted.repetitions,
         order: Order::InTurn,
         time_scale: wanted.time_scale,

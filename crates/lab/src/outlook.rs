@@ -323,7 +323,7 @@ pub(crate) mod tests {
             warmup: Duration::from_secs(*warmup_s),
             flows: vec![Flow::single(request.clone())],
             cookies: Cookies::default(),
-            think_time: Duration::ZERO,
+            think_time: Duration::ZERO.into(),
             pace: None,
         };
         LoadPlan {

@@ -21,7 +21,7 @@ use crate::ports::Ports;
 use crate::progress::{Event, Progress};
 use crate::setup::Setups;
 use crate::trial::{Bench, Faults, Next, PlannedLoad, Roots, Work};
-use crate::{Error, comparison_plan, conclude, environment, fallback_rates, plan};
+use crate::{Error, comparison_plan, conclude, environment, measured_parameters, plan};
 
 pub use crate::plan::Order;
 
@@ -82,7 +82,8 @@ pub(crate) fn run_with(
     progress: &mut dyn Progress,
 ) -> Result<RunEnd, Error> {
     let (file, run, mut trials) = open(options)?;
-    let todo: Vec<usize> = (0..trials.len()).filter(|i| trials[*i].state != TrialState::Done).collect();
+    let mut todo: Vec<usize> = (0..trials.len()).filter(|i| trials[*i].state != TrialState::Done).collect();
+    todo.sort_by_key(|i| !measured_parameters::is_first(options.experiment, &trials[*i]));
     progress.tell(&Event::RunStarted {
         path: &options.path,
         trials: todo.len(),
@@ -259,8 +260,7 @@ fn each_trial(
             return Err(Error::Interrupted);
         }
         let trial = &mut trials[*index];
-        progress.tell(&Event::TrialStarted { trial, position, of: todo.len() });
-        let result = one_trial(bench, file, path, trial, work, progress);
+        let result = one_trial(bench, file, path, trial, (position, todo.len()), work, progress);
         progress.tell(&Event::TrialEnded { trial });
         result?;
         if work.after(path, trial, progress)? == Next::Enough {
@@ -275,6 +275,7 @@ fn one_trial(
     file: &RunFile,
     path: &Path,
     trial: &mut Trial,
+    (position, of): (usize, usize),
     work: &mut dyn Work,
     progress: &mut dyn Progress,
 ) -> Result<(), Error> {
@@ -290,7 +291,8 @@ fn one_trial(
         file.restart_trial(trial.id)?;
     }
     *trial = plan::begun(trial, environment::now_ns());
-    fallback_rates::adapt(bench.experiment, path, &mut variant, trial)?;
+    measured_parameters::adapt(bench.experiment, path, &mut variant, trial)?;
+    progress.tell(&Event::TrialStarted { trial, position, of });
     conclude::put_trial(&recorder, trial)?;
     recorder.set_trial(Some(trial.id));
     let result = bench.trial(&variant, trial, work, progress);

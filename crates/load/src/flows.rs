@@ -1,6 +1,8 @@
 //! The plan's flows and steps, laid out for the hot path: every step of every scenario has one number, its *row*, under
 //! which its request is compiled, counted and sampled.
 
+use std::ops::RangeInclusive;
+
 use narrows_model::load::{Cookies, Flow, LoadPlan, Scenario, Step};
 
 use crate::Error;
@@ -30,9 +32,17 @@ pub(crate) struct CompiledStep {
     /// The data sources that the steps of its flow draw from, once per iteration.
     pub(crate) sources_used: Vec<usize>,
     /// The pause after it.
-    pub(crate) think_ns: i64,
+    pub(crate) think_ns: RangeInclusive<i64>,
     /// Rules for its response.
     pub(crate) rules: Rules,
+}
+
+impl CompiledStep {
+    /// The pause after it, drawn anew each time.
+    pub(crate) fn think_ns(&self, random: &mut Random) -> i64 {
+        let (from, to) = (*self.think_ns.start(), *self.think_ns.end());
+        if from == to { from } else { random.between(from, to) }
+    }
 }
 
 /// The scenario's part of the flows.
@@ -100,7 +110,8 @@ impl Flows {
                 let place = format!("scenario {}{place}", scenario.name);
                 let request = Request::compile(step, scenario, plan, &place)?;
                 let rules = Rules::compile(step, scenario, &place)?;
-                let think_ns = nanos(step.think_time.unwrap_or(scenario.think_time));
+                let think = step.think_time.unwrap_or(scenario.think_time);
+                let think_ns = nanos(think.from)..=nanos(think.to);
                 let sources_used = Vec::new();
                 self.steps.push(CompiledStep { scenario: index, name, request, sources_used, think_ns, rules });
             }
@@ -179,8 +190,26 @@ fn row_name(scenario: &Scenario, flow: &Flow, step: &Step) -> String {
 
 #[cfg(test)]
 mod tests {
+    use narrows_model::load::ThinkTime;
+
     use super::*;
     use crate::testing::constant_plan;
+
+    #[test]
+    fn pauses_are_drawn_from_their_range() {
+        let mut plan = plan(&[("", 1.0, &["varied", "fixed"])]);
+        let ms = std::time::Duration::from_millis;
+        plan.scenarios[0].think_time = ms(7).into();
+        plan.scenarios[0].flows[0].steps[0].think_time = Some(ThinkTime { from: ms(10), to: ms(30) });
+        let flows = Flows::compile(&plan).unwrap();
+        let mut random = Random::new(1, 0);
+        let mut pauses = |row: usize| (0..400).map(|_| flows.steps()[row].think_ns(&mut random)).collect::<Vec<_>>();
+        let varied = pauses(0);
+        assert!(varied.iter().all(|pause| (10_000_000..=30_000_000).contains(pause)), "{varied:?}");
+        let mean = varied.iter().sum::<i64>() / 400;
+        assert!((19_000_000..21_000_000).contains(&mean), "{mean}");
+        assert_eq!(pauses(1), [7_000_000; 400]);
+    }
 
     fn plan(flows: &[(&str, f64, &[&str])]) -> LoadPlan {
         let mut plan = constant_plan();

@@ -76,7 +76,7 @@ impl Schedule {
             end_ns: warmup_ns + length_ns,
             tickets: Tickets::new(&*model),
             used_up: AtomicBool::new(false),
-            think_ns: nanos(scenario.think_time),
+            think_ns: nanos(scenario.think_time.mean()),
             pace_ns: scenario.pace.map(nanos).filter(|pace| *pace > 0),
             open: model.open(),
             model,

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use narrows_model::load::{
     Connections, Cookies, DataSource, DataValues, Flow, LoadModel, LoadPlan, Pick, Protocol, RequestTemplate, Retry,
-    Scenario, Template,
+    Scenario, Template, ThinkTime,
 };
 
 /// One scenario that requests `/`, with nothing to connect to.
@@ -27,7 +27,7 @@ pub(crate) fn plan(model: LoadModel) -> LoadPlan {
             warmup: Duration::ZERO,
             flows: vec![Flow::single(request)],
             cookies: Cookies::Ignored,
-            think_time: Duration::ZERO,
+            think_time: ThinkTime::default(),
             pace: None,
         }],
         data: Vec::new(),

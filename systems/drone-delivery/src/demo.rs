@@ -7,7 +7,7 @@ pub const DEMO: Demo = Demo {
     name: "drone-delivery",
     about: "a gateway that gathers invoices from three services, each test with one more change than the last",
     short: Length {
-        takes: "about 3 minutes",
+        takes: "under 3 minutes",
         time_scale: 0.055,
         repetitions: 1,
         variants: &["test-1", "test-2", "test-3", "test-4", "test-5"],

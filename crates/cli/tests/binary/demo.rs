@@ -16,7 +16,7 @@ fn the_list_is_a_table_on_standard_output() {
     assert!(list.status.success(), "{}", text(&list.stderr));
     let said = text(&list.stdout);
     let row = said.lines().find(|line| line.starts_with("drone-delivery ")).unwrap();
-    assert!(row.contains("about 3 minutes") && row.contains("about 50 minutes"), "{said}");
+    assert!(row.contains("under 3 minutes") && row.contains("about 50 minutes"), "{said}");
 }
 
 #[test]

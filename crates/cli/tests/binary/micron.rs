@@ -103,6 +103,13 @@ fn the_first_and_the_last_variant_differ_as_they_should() {
     }
     let (succeeded, failed) = responses(&run, "three-nodes", "writes");
     assert!(succeeded > 0 && failed == 0, "{succeeded} and {failed}\n{said}");
+    // A tenth of the users needs a tenth of the CPU, and the limit follows: without one, it was measured first.
+    let limit = |variant: &str| {
+        let sql = format!("select json_extract(parameters, '$.database_cpus') from trials where variant = '{variant}'");
+        ask(&run, &sql).parse::<f64>().unwrap()
+    };
+    assert!(limit("initial") < 0.2 && limit("initial") == limit("three-nodes"), "{}\n{said}", limit("initial"));
+    assert_eq!(limit("without-limit"), 2.0);
     let found = |variant: &str, detector: &str| {
         let sql = format!(
             "select count(*) from findings f join trials t on t.id = f.trial \

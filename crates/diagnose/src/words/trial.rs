@@ -33,6 +33,18 @@ pub fn trial_caveat(caveat: &C) -> String {
             };
             format!("{parameter} is {value}, {why}{unknown}.")
         }
+        C::ParameterByUsedCpu { parameter, value, times, service, variant, cores } => match cores {
+            Some(cores) => {
+                let of = if *times == 1.0 { String::new() } else { format!("{times} times the ") };
+                format!(
+                    "{parameter} is {value}, {of}{} that each replica of {service} used in {variant}.",
+                    units::cores(*cores)
+                )
+            }
+            None => format!(
+                "{parameter} is {value}, as written: what {service} uses in {variant} is not known, as it did not run before."
+            ),
+        },
         C::CapacitySearch { probes, above } => format!(
             "This trial searched for the capacity in {probes} probes, {above} of them above it: read its windows one by one, \
              because its totals and objectives mix them."

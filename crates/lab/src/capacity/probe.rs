@@ -252,7 +252,7 @@ mod tests {
             warmup: SECOND,
             flows: vec![Flow::single(request.clone())],
             cookies: Cookies::default(),
-            think_time: Duration::ZERO,
+            think_time: Duration::ZERO.into(),
             pace: Some(SECOND),
         };
         LoadPlan {

@@ -61,6 +61,7 @@ pub use tunables::Tunable;
 pub use variants::Variant;
 pub use variants::fallback::Fallback;
 pub(crate) use variants::scaled_value;
+pub use variants::used::UsedCpu;
 
 use document::at::At;
 use document::tree::{self, Node};
@@ -74,7 +75,7 @@ use placeholders::names::{self, Names, Values};
 use secrets::Secrets;
 use system::network::{self, Network};
 use system::{cluster, faults, needs, service};
-use variants::fallback;
+use variants::{fallback, used};
 
 /// Larger experiment files are refused, in bytes.
 const FILE_BYTES_MAX: usize = 1 << 20;
@@ -100,6 +101,8 @@ pub struct Experiment {
     pub variants: Vec<Variant>,
     /// The parameters whose value gives way to what variants were measured to reach.
     pub fallbacks: Vec<Fallback>,
+    /// The parameters that are set to the CPU that a service used.
+    pub used: Vec<UsedCpu>,
     /// The seed of everything random in a run.
     pub seed: u64,
     /// Telemetry of services that somebody else has started.
@@ -202,6 +205,7 @@ fn parse_into(source: &str, language: Language, file: &str, dir: PathBuf, report
     let variants = variants::variants(at, language, &parameters, report);
     load::check_conditions(at, &parameters, report);
     fallback::check(at, &variants, report);
+    used::check(at, &Names::of(&root, language), &variants, report);
     faults::check_all(at, &variants, report);
     check_variants(at, language, &variants, &dir, report);
     published::check(at, language, &variants, report);
@@ -214,6 +218,7 @@ fn parse_into(source: &str, language: Language, file: &str, dir: PathBuf, report
         seed: seed(&root, language)?,
         telemetry: telemetry::build(at, &Values::of(&parameters), report),
         fallbacks: fallback::read(at),
+        used: used::read(at),
         dir,
         source: source.to_owned(),
         parameters,

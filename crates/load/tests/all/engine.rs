@@ -10,7 +10,7 @@ use narrows_load::{Clock, Error, LoadOutcome, run};
 use narrows_model::load::{
     Connections, Cookies, DataSource, DataValues, ErrorCounts, ErrorKind, Flow, Iterations, LoadBatch, LoadModel,
     LoadPlan, LoadSecond, Pick, Protocol, RequestTemplate, Retry, Sample, Scenario, Segment, Stage, StageShape,
-    Template, Tracing,
+    Template, ThinkTime, Tracing,
 };
 
 struct LoadRun {
@@ -33,7 +33,7 @@ fn plan(server: &Server, model: LoadModel) -> LoadPlan {
         warmup: Duration::ZERO,
         flows: vec![Flow::single(request)],
         cookies: Cookies::Ignored,
-        think_time: Duration::ZERO,
+        think_time: ThinkTime::default(),
         pace: None,
     };
     LoadPlan {
@@ -333,7 +333,7 @@ fn users_come_and_go_with_the_stages() {
     let stages =
         vec![stage(200, 2, StageShape::Step), stage(600, 6, StageShape::Linear), stage(1_200, 1, StageShape::Step)];
     let mut plan = plan(&server, LoadModel::RampingVus { start_vus: 0, stages });
-    plan.scenarios[0].think_time = Duration::from_millis(5);
+    plan.scenarios[0].think_time = Duration::from_millis(5).into();
     plan.threads = 2;
     let ran = run_whole(&plan);
     let vus: Vec<u32> = ran.seconds.iter().map(|row| row.vus).collect();
@@ -405,7 +405,7 @@ fn the_warm_up_comes_on_top_of_the_iterations() {
     let mut plan = plan(&server, iterations(1, 20));
     plan.scenarios[0].warmup = Duration::from_millis(400);
     // So few requests that every one of them is in the sample, and none is due close to the end of the warm-up.
-    plan.scenarios[0].think_time = Duration::from_millis(90);
+    plan.scenarios[0].think_time = Duration::from_millis(90).into();
     let ran = run_whole(&plan);
     let warm_until_ns = ran.outcome.started_ns + 400_000_000;
     let counted = ran.samples.iter().filter(|s| s.sent_ns >= warm_until_ns).count();

@@ -10,7 +10,7 @@ use crate::server::{ReceivedRequest, Reply, Server, ok};
 use narrows_load::{Clock, LoadOutcome, run};
 use narrows_model::load::{
     Arrivals, Connections, Cookies, DataSource, DataValues, Flow, Iterations, LoadBatch, LoadModel, LoadPlan,
-    LoadSecond, Pick, Protocol, RequestTemplate, Retry, Sample, Scenario, Segment, Step, Template,
+    LoadSecond, Pick, Protocol, RequestTemplate, Retry, Sample, Scenario, Segment, Step, Template, ThinkTime,
 };
 
 const MS: i64 = 1_000_000;
@@ -42,7 +42,7 @@ fn plan(server: &Server, model: LoadModel) -> LoadPlan {
         warmup: Duration::ZERO,
         flows: vec![Flow::single(request("/"))],
         cookies: Cookies::Ignored,
-        think_time: Duration::ZERO,
+        think_time: ThinkTime::default(),
         pace: None,
     };
     LoadPlan {
@@ -226,7 +226,7 @@ fn each_user_does_its_own_iterations_and_every_one_has_all_its_steps() {
         plan(&server, LoadModel::Iterations { vus: 5, iterations: Iterations::PerVu(7), max_duration: None });
     plan.threads = 3;
     plan.scenarios[0].flows[0].steps = vec![step("login"), step("list")];
-    plan.scenarios[0].flows[0].steps[0].think_time = Some(Duration::from_millis(3));
+    plan.scenarios[0].flows[0].steps[0].think_time = Some(Duration::from_millis(3).into());
     let ran = run_any(&plan);
     assert_eq!(ran.outcome.totals.succeeded, 70);
     let mut of_connection: BTreeMap<usize, Vec<String>> = BTreeMap::new();
@@ -245,7 +245,7 @@ fn shared_iterations_that_have_begun_are_walked_to_their_end() {
     let mut plan =
         plan(&server, LoadModel::Iterations { vus: 2, iterations: Iterations::Shared(3), max_duration: None });
     plan.scenarios[0].flows[0].steps = vec![step("a"), step("b"), step("c")];
-    plan.scenarios[0].think_time = Duration::from_millis(30);
+    plan.scenarios[0].think_time = Duration::from_millis(30).into();
     assert_eq!(run_any(&plan).outcome.totals.succeeded, 9);
 }
 

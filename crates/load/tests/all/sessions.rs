@@ -63,8 +63,8 @@ fn steps_follow_one_another_on_one_connection_each_with_its_own_row() {
 fn a_pause_follows_a_step_and_the_next_is_due_at_its_end() {
     let server = Server::start(|_| response(200, "", ""));
     let mut plan = plan(server.address, iterations(1, 3), vec![step("GET", "/1"), step("GET", "/2")]);
-    plan.scenarios[0].flows[0].steps[0].think_time = Some(Duration::from_millis(20));
-    plan.scenarios[0].think_time = Duration::from_millis(50);
+    plan.scenarios[0].flows[0].steps[0].think_time = Some(Duration::from_millis(20).into());
+    plan.scenarios[0].think_time = Duration::from_millis(50).into();
     let ran = run_whole(&plan);
     let mut samples = ran.samples.clone();
     samples.sort_by_key(|sample| sample.intended_ns);
@@ -90,7 +90,7 @@ fn no_further_step_begins_when_the_time_is_up() {
     let server = Server::start(|_| response(200, "", ""));
     let model = LoadModel::ConstantVus { vus: 1, duration: Duration::from_millis(500) };
     let mut plan = plan(server.address, model, vec![step("GET", "/1"), step("GET", "/2")]);
-    plan.scenarios[0].think_time = Duration::from_secs(3_600);
+    plan.scenarios[0].think_time = Duration::from_secs(3_600).into();
     assert_eq!(run_whole(&plan).ended(), (1, 0));
     assert_eq!(paths(&server), ["/1"]);
 }
@@ -114,7 +114,7 @@ fn run_once(model: LoadModel, think_time: Duration) {
     let server = Server::start(|_| response(200, "", ""));
     let mut plan = plan(server.address, model, vec![step("GET", "/a/@0"), step("GET", "/b/@0")]);
     plan.threads = 2;
-    plan.scenarios[0].think_time = think_time;
+    plan.scenarios[0].think_time = think_time.into();
     let rows = (0..50).map(|i| vec![i.to_string()]).collect();
     let values = DataValues::Rows { columns: Vec::new(), rows, pick: Pick::Once };
     plan.data = vec![DataSource { name: "owner".into(), values }];

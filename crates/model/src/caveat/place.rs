@@ -17,6 +17,7 @@ impl TrialCaveat {
         use TrialCaveat as C;
         match self {
             C::ParameterByEarlierRates { parameter: place, .. }
+            | C::ParameterByUsedCpu { parameter: place, .. }
             | C::WithoutCaps { service: place, .. }
             | C::ServiceElsewhere { service: place, .. }
             | C::KilledAtStop { replica: place, .. }

@@ -30,6 +30,21 @@ pub enum TrialCaveat {
         /// Variants that decide and did not run before.
         missing: Vec<String>,
     },
+    /// A parameter was set to the CPU that a service used in another variant.
+    ParameterByUsedCpu {
+        /// The parameter.
+        parameter: String,
+        /// Its value in this trial.
+        value: String,
+        /// The parameter as a multiple of what was used.
+        times: f64,
+        /// The service.
+        service: String,
+        /// The variant.
+        variant: String,
+        /// Cores that each replica used in the mean; `None` if the variant did not run, so that the value is as written.
+        cores: Option<f64>,
+    },
     /// The trial searched for the capacity, so that its totals mix loads.
     CapacitySearch {
         /// Loads tried.

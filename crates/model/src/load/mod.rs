@@ -22,6 +22,6 @@ pub use model::{Arrivals, Iterations, LoadLimits, LoadModel, RateStage, Stage, S
 pub use plan::{Connections, LoadPlan, Protocol, Retry, Tls, Tracing, Trust};
 pub use program::{LatencyFigures, LoadProgram, ReportedLoad, Threshold};
 pub use recovery::{Recovery, RecoveryEnd, recovery};
-pub use scenario::{Check, Cookies, Extract, Flow, Place, Scenario, Step};
+pub use scenario::{Check, Cookies, Extract, Flow, Place, Scenario, Step, ThinkTime};
 pub use spread::Spread;
 pub use template::{RequestTemplate, Segment, Template};

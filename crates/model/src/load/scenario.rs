@@ -21,9 +21,32 @@ pub struct Scenario {
     pub cookies: Cookies,
     /// The pause between a response and the user's next request. Of no effect between the iterations of an arrival-rate
     /// model.
-    pub think_time: Duration,
+    pub think_time: ThinkTime,
     /// The least time between the beginnings of two iterations of one user; `None` for no limit.
     pub pace: Option<Duration>,
+}
+
+/// The length of a user's pauses, each drawn evenly from a range.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct ThinkTime {
+    /// The shortest.
+    pub from: Duration,
+    /// The longest, at least as long.
+    pub to: Duration,
+}
+
+impl ThinkTime {
+    /// The mean length.
+    pub fn mean(&self) -> Duration {
+        (self.from + self.to) / 2
+    }
+}
+
+/// Pauses of one length.
+impl From<Duration> for ThinkTime {
+    fn from(length: Duration) -> Self {
+        Self { from: length, to: length }
+    }
 }
 
 /// The requests of an iteration, one after the other on one user's connection.
@@ -56,7 +79,7 @@ pub struct Step {
     /// Values kept of the response for later steps of the iteration. One that cannot be found fails the step.
     pub extract: Vec<Extract>,
     /// The pause after it, in place of the scenario's.
-    pub think_time: Option<Duration>,
+    pub think_time: Option<ThinkTime>,
     /// How many redirects are followed at most, within the same target; 0 follows none. The whole chain is one
     /// request.
     pub redirects_max: u8,

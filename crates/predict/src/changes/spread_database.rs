@@ -2,8 +2,11 @@
 //!
 //! Reads are spread over the nodes. Writes are made on each of them, as in a cluster that replicates synchronously. What a
 //! node pays for a write that another one computed is not known: from nothing to as much as the other. Both are computed, and
-//! the interval spans them. What writes is read from the statements, weighted by their time. The time that nodes need to
-//! agree on a write is not known and not added.
+//! the interval spans them. What writes is read from the statements, weighted by how often each runs and by its median time,
+//! because waits for locks, which lengthen few of them by much, are no work. The time that nodes need to agree on a write is
+//! not known and not added.
+
+use std::collections::BTreeMap;
 
 use narrows_model::prediction::{Assumption, Change, ChangeKind};
 use narrows_model::trace::Span;
@@ -83,23 +86,53 @@ pub(super) fn is_database(service: &str, scene: &Scene<'_>) -> bool {
     scene.attempts(|group| group.callee == service, counts) > 0.0
 }
 
-/// The share of the time of calls to a database that is spent in writes, 0 to 1; `None` if no trace shows a call.
+/// The share of a database's work that is writes, 0 to 1; `None` if no trace shows a call.
 fn writes_share(service: &str, scene: &Scene<'_>) -> Option<f64> {
-    let time = |is_meant: fn(&Span) -> bool| {
-        scene.attempts(
-            |group| group.callee == service,
-            |traced, at| if is_meant(traced.tree.span(at)) { traced.tree.length_ns(at) } else { 0.0 },
-        )
-    };
-    let all = time(|_| true);
-    (all > 0.0).then(|| time(writes) / all)
+    let mut lengths: BTreeMap<&str, Vec<Weighted>> = BTreeMap::new();
+    for traced in &scene.sample.traces {
+        for group in scene.calls(traced).iter().filter(|group| group.callee == service) {
+            for at in group.attempts() {
+                let one = Weighted { length_ns: traced.tree.length_ns(at), weight: traced.weight };
+                lengths.entry(statement(traced.tree.span(at))).or_default().push(one);
+            }
+        }
+    }
+    let (mut all, mut of_writes) = (0.0, 0.0);
+    for (text, mut lengths) in lengths {
+        let work_ns = lengths.iter().map(|one| one.weight).sum::<f64>() * median_ns(&mut lengths);
+        all += work_ns;
+        of_writes += if writes(text) { work_ns } else { 0.0 };
+    }
+    (all > 0.0).then_some(of_writes / all)
 }
 
-/// Whether a statement, or the operation of a store, changes something.
-fn writes(span: &Span) -> bool {
+/// A call, which stands for so many.
+struct Weighted {
+    length_ns: f64,
+    weight: f64,
+}
+
+/// The length that half of the weight does not exceed; 0 without calls.
+fn median_ns(calls: &mut [Weighted]) -> f64 {
+    calls.sort_by(|a, b| a.length_ns.total_cmp(&b.length_ns));
+    let half = calls.iter().map(|one| one.weight).sum::<f64>() / 2.0;
+    let mut below = 0.0;
+    let reaches_half = |one: &&Weighted| {
+        below += one.weight;
+        below >= half
+    };
+    calls.iter().find(reaches_half).map_or(0.0, |one| one.length_ns)
+}
+
+/// Statement of a call, or the operation of a store.
+fn statement(span: &Span) -> &str {
     let facts = &span.facts;
-    let text = facts.db_query.as_ref().or(facts.db_operation.as_ref()).unwrap_or(&span.name);
-    let word = text.split_whitespace().next().unwrap_or_default().to_lowercase();
+    facts.db_query.as_ref().or(facts.db_operation.as_ref()).unwrap_or(&span.name)
+}
+
+/// Whether a statement changes something.
+fn writes(statement: &str) -> bool {
+    let word = statement.split_whitespace().next().unwrap_or_default().to_lowercase();
     WRITES.contains(&word.as_str())
 }
 
@@ -120,7 +153,20 @@ mod tests {
         ] {
             let trace = server("shop", "GET /").at(0.0, 9.0).child(query(text).at(1.0, 2.0)).trace(1);
             let span = trace.spans.iter().find(|span| span.facts.db_query.is_some()).expect("the query");
-            assert_eq!(writes(span), is_write, "{text}");
+            assert_eq!(writes(statement(span)), is_write, "{text}");
+        }
+    }
+
+    #[test]
+    fn the_median_is_that_of_the_weight() {
+        let call = |(length_ns, weight)| Weighted { length_ns, weight };
+        for (calls, median) in [
+            (&[][..], 0.0),
+            (&[(7.0, 1.0)], 7.0),
+            (&[(900.0, 1.0), (2.0, 1.0), (1.0, 1.0)], 2.0),
+            (&[(1.0, 1.0), (2.0, 1.0), (9.0, 5.0)], 9.0),
+        ] {
+            assert_eq!(median_ns(&mut calls.iter().copied().map(call).collect::<Vec<_>>()), median, "{calls:?}");
         }
     }
 }

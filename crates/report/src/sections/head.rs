@@ -1,5 +1,6 @@
 //! Head of a report: the experiment, one short sentence, and facts of the run.
 
+use narrows_model::caveat::TrialCaveat;
 use narrows_model::comparison::{Outcome, VariantSummary};
 use narrows_model::run::RunState;
 use narrows_model::units;
@@ -17,7 +18,8 @@ const GAIN_MIN: f64 = 1.05;
 pub(crate) struct Head {
     pub(crate) title: String,
     pub(crate) state: (&'static str, Tone),
-    /// Limit of the last variant, and gain of the best change; empty if nothing was measured.
+    /// Limit of the last variant that is not there to measure a parameter of others, and gain of the best change; empty if
+    /// nothing was measured.
     pub(crate) headline: String,
     pub(crate) facts: String,
     pub(crate) machine: String,
@@ -59,7 +61,15 @@ fn trials(outcome: &Outcome) -> String {
 }
 
 fn headline(outcome: &Outcome) -> String {
-    let last = bottlenecks(outcome).pop().filter(|last| !last.what.is_empty());
+    let caveats = outcome.evidence.trials.iter().flat_map(|trial| &trial.trial.caveats);
+    let measuring: Vec<&str> = caveats
+        .filter_map(|caveat| match caveat {
+            TrialCaveat::ParameterByUsedCpu { variant, .. } => Some(variant.as_str()),
+            _ => None,
+        })
+        .collect();
+    let last = bottlenecks(outcome).into_iter().rfind(|one| !measuring.contains(&one.variant));
+    let last = last.filter(|last| !last.what.is_empty());
     let limit = last.map(|last| format!("{}: {}.", last.variant, first_sentence(&last.what)));
     limit.into_iter().chain(best_step(&outcome.comparison.variants)).collect::<Vec<_>>().join(" ")
 }
@@ -100,6 +110,17 @@ mod tests {
     fn the_headline_names_the_last_limit_and_the_best_step() {
         insta::assert_snapshot!(headline(&drones::outcome()), @"partition-key: drone-scheduler uses up its CPU limit: 92 % of 1 core. Best step, parallel → partition-key: throughput 74.0/s → 99.0/s, mean latency 218 ms → 40.0 ms.");
         insta::assert_snapshot!(headline(&fixture::outcome()), @"as-is → fixed: throughput 245/s → 1,020/s, mean latency 32.1 ms → 7.89 ms.");
+        let mut measured = drones::outcome();
+        measured.evidence.trials[0].trial.caveats.push(TrialCaveat::ParameterByUsedCpu {
+            parameter: "cap".into(),
+            value: "0.5".into(),
+            times: 1.0,
+            service: "drone-scheduler".into(),
+            variant: "partition-key".into(),
+            cores: Some(0.5),
+        });
+        let said = headline(&measured);
+        assert!(said.starts_with("parallel: "), "the last variant measures a parameter: {said}");
         let mut outcome = fixture::outcome();
         outcome.evidence.trials.clear();
         outcome.comparison = Default::default();

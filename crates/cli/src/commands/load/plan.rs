@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use narrows_model::load::{
     Arrivals, Check, Connections, Cookies, Flow, Iterations, LoadModel, LoadPlan, Protocol, RequestTemplate, Scenario,
-    Step, Template, Tls, Trust,
+    Step, Template, ThinkTime, Tls, Trust,
 };
 use narrows_model::units;
 
@@ -41,7 +41,7 @@ pub(super) fn plan(arguments: &Arguments, target: &Target) -> Result<LoadPlan, F
             warmup: arguments.open.warmup,
             flows: vec![Flow { name: String::new(), weight: 1.0, steps: vec![step(arguments, target)?] }],
             cookies: Cookies::Ignored,
-            think_time: Duration::ZERO,
+            think_time: ThinkTime::default(),
             pace: (arguments.rate_limit > 0.0).then(|| Duration::from_secs_f64(1.0 / arguments.rate_limit)),
         }],
         data: Vec::new(),

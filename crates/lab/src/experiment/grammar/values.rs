@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use narrows_model::load::ThinkTime;
+
 use super::key::{Value, literal, optional, parameter};
 use super::kind;
 use super::shape::{Field, NamedMap, Shape};
@@ -14,6 +16,7 @@ pub(crate) const LISTED_MAX: usize = 1000;
 
 pub(crate) const TEXT: Value<String> = literal(&kind::TEXT);
 pub(crate) const AMOUNT: Value<f64> = literal(&kind::AMOUNT);
+pub(crate) const THINK_TIME: Value<ThinkTime> = parameter(&kind::THINK_TIME);
 pub(crate) const DURATION: Value<Duration> = parameter(&kind::DURATION);
 pub(crate) const POSITIVE_DURATION: Value<Duration> = parameter(&kind::POSITIVE_DURATION);
 pub(crate) const CORES: Value<f64> = parameter(&kind::CORES);

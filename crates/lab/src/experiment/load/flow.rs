@@ -5,7 +5,7 @@
 
 use std::time::Duration;
 
-use narrows_model::load::{Cookies, Flow, Step};
+use narrows_model::load::{Cookies, Flow, Step, ThinkTime};
 
 use super::checks::{self, CHECK, CHECK_BESIDE_REQUEST, EXTRACT};
 use super::data::Sources;
@@ -18,7 +18,7 @@ use crate::experiment::error::{Problem, Report};
 use crate::experiment::grammar::key::{Key, Value, literal, optional, parameter, required};
 use crate::experiment::grammar::kind::{self, OneOf, Whole, Words};
 use crate::experiment::grammar::shape::{Field, KeyForm, Map, NamedMap, Rule, Shape, TaggedMap};
-use crate::experiment::grammar::values::{DURATION, MANY, POSITIVE_DURATION, TEXT};
+use crate::experiment::grammar::values::{self, MANY, POSITIVE_DURATION, TEXT};
 
 pub(crate) const MODEL: Key<&str> = Key::required(
     "model",
@@ -52,11 +52,12 @@ const COOKIES: Key<Cookies> = Key::optional(
      steps, else `none`.",
 );
 
-pub(crate) const THINK_TIME: Key<Duration> = Key::default(
+pub(crate) const THINK_TIME: Key<ThinkTime> = Key::default(
     "think_time",
-    DURATION,
+    values::THINK_TIME,
     "0s",
-    "The pause between a response to a user and its next request. Iterations of an arrival rate have none between them.",
+    "The pause between a response to a user and its next request; of `1s to 3s`, each is drawn evenly. Iterations of an \
+     arrival rate have none between them.",
 );
 
 pub(crate) const WHEN: Field = optional(
@@ -116,8 +117,8 @@ const NAME: Key<String> = Key::required(
 
 const STEP_REQUEST: Field = required("request", REQUEST_SHAPE, "What is sent.");
 
-const THINK_TIME_AFTER: Key<Duration> =
-    Key::optional("think_time", DURATION, "The pause after it, instead of the scenario's.");
+const THINK_TIME_AFTER: Key<ThinkTime> =
+    Key::optional("think_time", values::THINK_TIME, "The pause after it, instead of the scenario's.");
 
 const REDIRECTS: Key<u8> = Key::optional(
     "redirects",

@@ -186,7 +186,7 @@ fn the_load_is_bound_and_only_its_lengths_are_scaled() {
     assert_eq!(load.retry, Retry::Idempotent);
     let [list, create, climb, exact, _, mixed] = &load.scenarios[..] else { panic!("expected six scenarios") };
     assert_eq!(list.model, LoadModel::ConstantVus { vus: 8, duration: Duration::from_secs(10) });
-    assert_eq!((list.warmup, list.think_time), (Duration::from_millis(2500), Duration::from_millis(10)));
+    assert_eq!((list.warmup, list.think_time), (Duration::from_millis(2500), Duration::from_millis(10).into()));
     assert_eq!(list.pace, Some(Duration::from_millis(100)));
     assert_eq!(
         only_request(list).path.segments,
@@ -375,7 +375,7 @@ fn a_session_is_bound() {
     let [login, list] = &scenario.flows[0].steps[..] else { panic!("{scenario:?}") };
     assert_eq!((login.name.as_str(), login.redirects_max, login.think_time), ("login", 2, None));
     assert_eq!((list.name.as_str(), list.redirects_max), ("list", 0));
-    assert_eq!(list.think_time, Some(Duration::from_secs(2)));
+    assert_eq!(list.think_time, Some(Duration::from_secs(2).into()));
     let header = |name: &str, value: Option<&str>| Check::Header { name: name.into(), value: value.map(str::to_owned) };
     assert_eq!(
         login.checks,
@@ -410,7 +410,7 @@ fn a_mix_is_bound_and_a_single_request_has_checks_beside_it() {
     let single =
         plan_with("request: GET /", "request: GET /\n      check: { body_contains: ok }\n      think_time: 1s");
     let scenario = &single.scenarios[0];
-    assert_eq!((scenario.cookies, scenario.think_time), (Cookies::Ignored, Duration::from_secs(1)));
+    assert_eq!((scenario.cookies, scenario.think_time), (Cookies::Ignored, Duration::from_secs(1).into()));
     assert_eq!(scenario.flows[0].steps[0].checks, [Check::BodyContains("ok".into())]);
     assert_eq!((scenario.flows[0].weight, scenario.flows[0].steps[0].think_time), (1.0, None));
 }

@@ -4,6 +4,7 @@ mod added;
 pub(crate) mod fallback;
 mod overrides;
 mod scaled;
+pub(crate) mod used;
 
 use std::collections::BTreeMap;
 
@@ -50,11 +51,34 @@ pub(crate) const OTHERWISE: Key<f64> = Key::optional(
     "The share of what the slowest of them reached that later variants are given otherwise.",
 );
 
+const USED_BY: Key<String> = Key::optional(
+    "used_by",
+    VARIANT_NAME,
+    "A variant that is run first, wherever it is listed. All variants that do not set the parameter themselves are given \
+     the CPU, in cores, that each replica of a service used in it. `none`: the value as written.",
+);
+
+const OF: Key<String> = Key::optional("of", literal(&kind::NAME), "The service.");
+
+const TIMES: Key<f64> = Key::optional(
+    "times",
+    literal(&kind::WEIGHT),
+    "The parameter as a multiple of that, such as 1, or 0.8 for a limit below it.",
+);
+
 static PARAMETER: Shape = Shape::Either(&[
     TEXT.shape(),
     Shape::Map(Map {
-        fields: &[VALUE.field, REASON.field, HELD_BY, OTHERWISE.field],
-        rules: &[Rule::Needs(HELD_BY.name(), OTHERWISE.name()), Rule::Needs(OTHERWISE.name(), HELD_BY.name())],
+        fields: &[VALUE.field, REASON.field, HELD_BY, OTHERWISE.field, USED_BY.field, OF.field, TIMES.field],
+        rules: &[
+            Rule::Needs(HELD_BY.name(), OTHERWISE.name()),
+            Rule::Needs(OTHERWISE.name(), HELD_BY.name()),
+            Rule::Needs(USED_BY.name(), OF.name()),
+            Rule::Needs(USED_BY.name(), TIMES.name()),
+            Rule::Needs(OF.name(), USED_BY.name()),
+            Rule::Needs(TIMES.name(), USED_BY.name()),
+            Rule::NotBeside(&[HELD_BY.name()], USED_BY.name()),
+        ],
         others: None,
     }),
 ]);

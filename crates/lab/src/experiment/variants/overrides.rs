@@ -3,14 +3,15 @@
 //! The new value is written into the experiment's text, wherever the old one stands. So everything that reads the text
 //! (secrets, reports, a run that is continued) sees the experiment that ran.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 use std::path::Path;
 
 use saphyr_parser::ScalarStyle;
 
-use super::OTHERWISE;
-use super::scaled::{scaled, scaled_share};
+use super::scaled::{scaled, scaled_multiple, scaled_share};
+use super::used::NOBODY;
+use super::{OTHERWISE, TIMES, USED_BY};
 use crate::experiment::document::scalars::{ITEM, Role, Scalar, Scalars};
 use crate::experiment::error::{ExperimentError, did_you_mean};
 use crate::experiment::{Experiment, Language};
@@ -34,8 +35,31 @@ impl Language {
 }
 
 impl Experiment {
-    /// The experiment with a parameter's value times a factor, in every variant, and the share of a measured rate that may
-    /// take its place (`otherwise`). Whole numbers stay whole, so a small one may stay as it is.
+    /// The experiment with the values that a trial of it had, in place of those that are measured in other variants
+    /// (`held_by`, `used_by`): the other variants need not run again.
+    ///
+    /// # Errors
+    /// When a value does not fit where the parameter is used.
+    pub fn as_measured(&self, trial: &BTreeMap<String, String>) -> Result<Self, ExperimentError> {
+        let measured = self.fallbacks.iter().map(|held| &held.parameter);
+        let measured = measured.chain(self.used.iter().map(|used| &used.parameter));
+        let values: BTreeMap<&str, &str> =
+            measured.filter_map(|name| Some((name.as_str(), trial.get(name)?.as_str()))).collect();
+        let source = with_values(self, &values)?;
+        self.language.parse(&source, self.file(), &self.dir).map_err(ExperimentError::Invalid)
+    }
+
+    /// The variants to run so that `names` are given what is measured in others: those that `used_by` names come with them.
+    /// None are all, which stays so.
+    pub fn with_measuring(&self, names: &[String]) -> Vec<String> {
+        let named = self.variants.iter().filter(|variant| names.contains(&variant.name));
+        let needed = named.flat_map(|variant| self.used.iter().filter(|used| used.is_of(variant, self)));
+        let needed = needed.map(|used| used.by.clone()).filter(|by| !names.contains(by)).collect::<BTreeSet<_>>();
+        names.iter().cloned().chain(needed).collect()
+    }
+
+    /// The experiment with a parameter's value times a factor, in every variant, and what it is of a measured rate
+    /// (`otherwise`) or of measured CPU (`times`). Whole numbers stay whole, so a small one may stay as it is.
     ///
     /// # Errors
     /// When the experiment has no such parameter; when a value of it is no number; when a scaled value does not fit where the
@@ -43,10 +67,15 @@ impl Experiment {
     pub fn scaled(&self, parameter: &str, factor: f64) -> Result<Self, ExperimentError> {
         check_names(self, [parameter])?;
         let source = rewritten(self, |scalar| {
-            let new = match (parameter_of(scalar), share_of(scalar)) {
-                (Some(name), _) if name == parameter => scaled(&scalar.text, factor),
-                (_, Some(name)) if name == parameter => scaled_share(&scalar.text, factor),
-                _ => return None,
+            let is_meant = |name: Option<&str>| name == Some(parameter);
+            let new = if is_meant(parameter_of(scalar)) {
+                scaled(&scalar.text, factor)
+            } else if is_meant(parameter_with(OTHERWISE.name(), scalar)) {
+                scaled_share(&scalar.text, factor)
+            } else if is_meant(parameter_with(TIMES.name(), scalar)) {
+                scaled_multiple(&scalar.text, factor)
+            } else {
+                return None;
             };
             let no_number = || ExperimentError::NoNumber { name: parameter.to_owned(), value: scalar.text.clone() };
             Some(new.ok_or_else(no_number))
@@ -57,7 +86,11 @@ impl Experiment {
 
 fn with_values(experiment: &Experiment, values: &BTreeMap<&str, &str>) -> Result<String, ExperimentError> {
     check_names(experiment, values.keys().copied())?;
-    rewritten(experiment, |scalar| Some(Ok((*values.get(parameter_of(scalar)?)?).to_owned())))
+    rewritten(experiment, |scalar| match parameter_with(USED_BY.name(), scalar) {
+        // A value that was given is not measured.
+        Some(name) => values.contains_key(name).then(|| Ok(NOBODY.to_owned())),
+        None => Some(Ok((*values.get(parameter_of(scalar)?)?).to_owned())),
+    })
 }
 
 /// Refuses the first name that is no parameter.
@@ -99,16 +132,16 @@ fn parameter_of(scalar: &Scalar) -> Option<&str> {
     }
 }
 
-/// The parameter in whose place a scalar is the share of a measured rate.
-fn share_of(scalar: &Scalar) -> Option<&str> {
+/// The parameter of which a scalar is the value of one of its keys.
+fn parameter_with<'s>(key: &str, scalar: &'s Scalar) -> Option<&'s str> {
     let path: Vec<&str> = scalar.path.iter().map(String::as_str).collect();
     match path[..] {
-        ["parameters", name, key] if key == OTHERWISE.name() && !matches!(scalar.role, Role::Key) => Some(name),
+        ["parameters", name, found] if found == key && !matches!(scalar.role, Role::Key) => Some(name),
         _ => None,
     }
 }
 
-/// Where the new value goes, on one line: a parameter's in quotes, a share as the number that it is.
+/// Where the new value goes, on one line: a parameter's in quotes, others as they are.
 fn edit(scalar: &Scalar, value: &str) -> Result<(Range<usize>, String), ExperimentError> {
     if matches!(scalar.style, ScalarStyle::Literal | ScalarStyle::Folded) {
         return Err(ExperimentError::BlockParameter { name: parameter_of(scalar).unwrap_or_default().to_owned() });
@@ -194,6 +227,44 @@ variants:
             assert!(scaled.contains(&rate(&format!("\"{value}\""), otherwise)), "{scaled}");
             assert!(scaled.contains(&large(of_large)), "{scaled}");
         }
+    }
+
+    /// The experiment, whose pool is measured in `large`.
+    fn measured() -> Experiment {
+        let pool = "pool: { value: 0.5, reason: why, used_by: large, of: shop, times: 1.5 } #";
+        let source = SOURCE.replace("pool: 5 #", pool).replace("vus: \"${pool}\"", "vus: 1");
+        let system = "system: { services: { shop: { run: [shop] } } }\nload:";
+        crate::language().parse(&source.replace("load:", system), "e.yaml", Path::new("/lab")).unwrap()
+    }
+
+    #[test]
+    fn the_multiple_of_measured_cpu_is_scaled() {
+        let scaled = measured().scaled("pool", 1.2).unwrap();
+        assert!(
+            scaled.source.contains("value: \"0.6\"") && scaled.source.contains("times: 1.8 }"),
+            "{}",
+            scaled.source
+        );
+        assert_eq!(scaled.used[0].times, 1.8);
+    }
+
+    #[test]
+    fn a_value_that_is_given_is_not_measured() {
+        let set = with_values(&measured(), &[("pool", "0.7")].into()).unwrap();
+        assert!(set.contains("value: \"0.7\", reason: why, used_by: none"), "{set}");
+        let trial = [("pool".to_owned(), "0.33".to_owned())].into();
+        let again = measured().as_measured(&trial).unwrap();
+        assert_eq!((again.used.len(), again.variants[0].parameters["pool"].as_str()), (0, "0.33"));
+    }
+
+    #[test]
+    fn the_variant_that_measures_comes_with_one_that_follows_it() {
+        let with = |names: &[&str]| {
+            measured().with_measuring(&names.iter().map(|name| (*name).to_owned()).collect::<Vec<_>>())
+        };
+        assert_eq!(with(&[]), [""; 0]);
+        assert_eq!(with(&["small"]), ["small", "large"]);
+        assert_eq!(with(&["large"]), ["large"]);
     }
 
     #[test]

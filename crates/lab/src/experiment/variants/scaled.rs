@@ -8,8 +8,13 @@ pub(crate) fn scaled(text: &str, factor: f64) -> Option<String> {
     if let Ok(whole) = text.parse::<u32>() {
         return Some(shown((f64::from(whole) * factor).round()));
     }
-    let is_quantity =
-        quantity::rate(text).is_some() || quantity::duration(text).is_some() || quantity::bytes(text).is_some();
+    let is_range = text
+        .split_once(" to ")
+        .is_some_and(|(from, to)| quantity::duration(from).is_some() && quantity::duration(to).is_some());
+    let is_quantity = is_range
+        || quantity::rate(text).is_some()
+        || quantity::duration(text).is_some()
+        || quantity::bytes(text).is_some();
     is_quantity.then(|| each_number(text, |number| shown(number * factor)))
 }
 
@@ -17,6 +22,11 @@ pub(crate) fn scaled(text: &str, factor: f64) -> Option<String> {
 pub(crate) fn scaled_share(text: &str, factor: f64) -> Option<String> {
     let share: f64 = text.parse().ok()?;
     Some(shown((share * factor).min(1.0)))
+}
+
+/// A number times a factor; `None` if the text is none.
+pub(crate) fn scaled_multiple(text: &str, factor: f64) -> Option<String> {
+    text.parse::<f64>().ok().map(|times| shown(times * factor))
 }
 
 /// A text with each of its numbers replaced.
@@ -56,6 +66,7 @@ mod tests {
             ("1950ms", Some(("1560ms", "2340ms"))),
             ("1m30s", Some(("0.8m24s", "1.2m36s"))),
             ("64MB", Some(("51.2MB", "76.8MB"))),
+            ("1s to 3s", Some(("0.8s to 2.4s", "1.2s to 3.6s"))),
             ("100/s", Some(("80/s", "120/s"))),
             ("-1", None),
             ("classic", None),

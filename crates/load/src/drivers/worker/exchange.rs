@@ -171,7 +171,7 @@ impl<T: Transport> Worker<'_, T> {
             return self.rest(slot);
         }
         let user = &mut self.users[slot];
-        let think_ns = self.shared.flows.steps()[user.position.row].think_ns;
+        let think_ns = self.shared.flows.steps()[user.position.row].think_ns(&mut self.random);
         if let Some(session) = &mut user.session {
             session.go_on_at(step);
         }

@@ -65,7 +65,7 @@ impl<T: Transport> Worker<'_, T> {
     /// others are counted and gone.
     fn due_ns(&mut self, slot: usize, done_ns: i64) -> i64 {
         let user = &mut self.users[slot];
-        let think_ns = self.shared.flows.steps()[user.position.row].think_ns;
+        let think_ns = self.shared.flows.steps()[user.position.row].think_ns(&mut self.random);
         let ready_ns = done_ns + think_ns.max(user.back_off_ns);
         let Some(pace_ns) = self.shared.schedules[user.scenario].pace_ns else { return ready_ns };
         let tick_ns = user.tick_ns + pace_ns;

@@ -8,7 +8,7 @@ use std::time::Duration;
 use narrows_load::{Clock, LoadOutcome, run};
 use narrows_model::load::{
     Connections, Cookies, ErrorKind, Flow, Iterations, LoadBatch, LoadModel, LoadPlan, LoadSecond, Protocol,
-    RequestTemplate, Retry, Sample, Scenario, Segment, Step, Template,
+    RequestTemplate, Retry, Sample, Scenario, Segment, Step, Template, ThinkTime,
 };
 
 pub(crate) struct LoadRun {
@@ -74,7 +74,7 @@ pub(crate) fn plan(address: SocketAddr, model: LoadModel, steps: Vec<Step>) -> L
         warmup: Duration::ZERO,
         flows: vec![Flow { name: String::new(), weight: 1.0, steps }],
         cookies: Cookies::Ignored,
-        think_time: Duration::ZERO,
+        think_time: ThinkTime::default(),
         pace: None,
     };
     LoadPlan {
@@ -150,7 +150,7 @@ pub(crate) fn die_and_return(plan: &mut LoadPlan, mut exist: impl FnMut(bool)) -
         Back,
     }
     plan.scenarios[0].model = LoadModel::ConstantVus { vus: 2, duration: Duration::from_secs(600) };
-    plan.scenarios[0].think_time = Duration::from_millis(2);
+    plan.scenarios[0].think_time = Duration::from_millis(2).into();
     let mut act = Act::Alive;
     let outcome = run_watched(plan, |second| {
         match act {

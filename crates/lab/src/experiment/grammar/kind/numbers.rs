@@ -7,6 +7,8 @@ use serde_json::json;
 
 use super::Refusal;
 use super::simple::{Simple, no_hint};
+use narrows_model::load::ThinkTime;
+
 use crate::experiment::document::tree::Origin;
 use crate::experiment::error::shortened;
 use crate::experiment::quantity;
@@ -89,6 +91,26 @@ pub(crate) static DURATION: Simple<Duration> = Simple {
     read: |text| quantity::duration(text).ok_or(None),
     hint: unit_of_time,
     schema: || json!({ "anyOf": [{ "type": "string", "pattern": quantity::DURATION_PATTERN }, { "const": 0 }] }),
+};
+
+/// A length of time, or two with ` to ` between them, the first no longer than the second.
+pub(crate) static THINK_TIME: Simple<ThinkTime> = Simple {
+    expected: "a length of time such as `2s`, or the shortest and the longest, as `1s to 3s`",
+    name: "length of time or `1s to 3s`",
+    written: AS_QUANTITY,
+    read: |text| match text.split_once(" to ") {
+        None => quantity::duration(text).map(ThinkTime::from).ok_or(None),
+        Some((from, to)) => match (quantity::duration(from), quantity::duration(to)) {
+            (Some(from), Some(to)) if from <= to => Ok(ThinkTime { from, to }),
+            _ => Err(None),
+        },
+    },
+    hint: unit_of_time,
+    schema: || {
+        let one = quantity::DURATION_PATTERN.trim_matches(['^', '$']);
+        let pattern = format!("^{one}( to {one})?$");
+        json!({ "anyOf": [{ "type": "string", "pattern": pattern }, { "const": 0 }] })
+    },
 };
 
 /// A length of time above 0.

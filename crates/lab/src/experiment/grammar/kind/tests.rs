@@ -54,6 +54,18 @@ fn each_kind_says_what_it_expected_and_what_it_found() {
             "31d",
             "expected a length of time such as `30s` or `1m30s`, found \"31d\" (`d` is not a unit; use `h`, `m`, `s`, `ms` or `us`)",
         ),
+        (&super::THINK_TIME, "1s to 1m30s", "fine"),
+        (&super::THINK_TIME, "2s", "fine"),
+        (
+            &super::THINK_TIME,
+            "3s to 1s",
+            "expected a length of time such as `2s`, or the shortest and the longest, as `1s to 3s`, found \"3s to 1s\"",
+        ),
+        (
+            &super::THINK_TIME,
+            "10",
+            "expected a length of time such as `2s`, or the shortest and the longest, as `1s to 3s`, found 10 (add a unit: `10s`, `10ms`)",
+        ),
         (
             &POSITIVE_DURATION,
             "800h",
