@@ -152,7 +152,7 @@ mod tests {
         let free = free.cpu("shop", 0, |_| 0.2).cpu("shop", 1, |_| 0.4).build();
         let used = UsedCpu { parameter: "cap".into(), by: "free".into(), service: "shop".into(), times: 0.5 };
         for (trials, value, said) in [
-            (&[free][..], "0.15", "cap is 0.15, 0.5 times the 0.3 cores that each replica of shop used in free."),
+            (&[free][..], "0.15", "cap is 0.15, 0.5 times the 0.30 cores that each replica of shop used in free."),
             (&[], "0.9", "cap is 0.9, as written: what shop uses in free is not known, as it did not run before."),
         ] {
             let (decided, caveat) = by_use(&used, "0.9", trials);

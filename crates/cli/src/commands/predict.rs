@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 
 use narrows_model::comparison::Outcome as RunOutcome;
 use narrows_model::prediction::{Change, ChangeKind, Predictions};
+use narrows_model::run::Trial;
 use narrows_predict::{Cannot, diagnosed_trials, predict, predict_suggested, read_change, score, usage};
 use narrows_report::ScoredRun;
 
@@ -154,7 +155,13 @@ fn compare(predictions: &mut [Predictions], address: &str) -> Result<(), Failure
     let address = run_address::find(Some(address))?;
     let outcome = narrows_lab::conclude::outcome_of(&address.path, &address.selection)?;
     let [after] = &outcome.evidence.trials[..] else {
-        let labels: Vec<String> = outcome.evidence.trials.iter().map(|trial| trial.trial.label()).collect();
+        let trials = outcome.evidence.trials.iter().map(|one| &one.trial);
+        // A variant's name alone is that of all its repetitions.
+        let is_repeated = trials.clone().any(|trial| trial.repetition > 1);
+        let label = |trial: &Trial| {
+            if is_repeated { format!("{}#{}", trial.variant, trial.repetition) } else { trial.label() }
+        };
+        let labels: Vec<String> = trials.map(label).collect();
         let failure =
             Failure::new(format!("{} has {} trials, expected one to compare with", address.label, labels.len()));
         return Err(failure.hint(format!("name one of them: {}", labels.join(", "))));

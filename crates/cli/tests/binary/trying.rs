@@ -105,7 +105,7 @@ fn a_change_is_made_in_the_experiment_and_measured_beside_the_system_as_it_is() 
     }
     measure(|| {
         let bench = waiting(CLOSED);
-        run(&bench, "main", "0.5", "runs/first.narrows");
+        run(&bench, "main", "1.5", "runs/first.narrows");
         let replicas =
             ["predict", "first:main", "--try", "add-replicas=web", "--repeat", "2", "--out", "tried.narrows"];
         let tried = bench.run(&[&replicas[..], &["--json"]].concat());

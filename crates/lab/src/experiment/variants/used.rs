@@ -7,10 +7,9 @@ use super::{OF, PARAMETERS, TIMES, USED_BY, VALUE, Variant};
 use crate::experiment::Experiment;
 use crate::experiment::document::at::At;
 use crate::experiment::error::{Problem, Report};
-use crate::experiment::grammar::kind::{self, AnyKind};
 use crate::experiment::placeholders::names::Names;
 
-/// What `used_by` says of a parameter that keeps the value it is written with, as one given on the command line does.
+/// The `used_by` of a parameter that keeps the value it is written with, as one given on the command line does.
 pub(crate) const NOBODY: &str = "none";
 
 /// A parameter in cores.
@@ -64,7 +63,8 @@ pub(crate) fn check(root: At<'_>, names: &Names<'_>, variants: &[Variant], repor
             report.add(of.place(), of.path(), Problem::unknown("service", service, known.iter().copied()));
         }
         let Some(value) = parameter.get(&VALUE) else { continue };
-        if !kind::CORES.is_met_by(value.node) {
+        let cores = value.text().and_then(|text| text.parse::<f64>().ok());
+        if !cores.is_some_and(|cores| cores > 0.0 && cores.is_finite()) {
             let problem = Problem::new("expected a number of cores such as `0.5`, which a service can use");
             report.add(value.place(), value.path(), problem);
         }
