@@ -4,7 +4,8 @@
 //! because the cost of a query is known only once it has run. Its cost beyond them is a debt that the next seconds pay, as
 //! in Cosmos DB (stackoverflow.com/questions/63003768), whose waits of more than a second are debts of more than a second
 //! (github.com/Azure/azure-cosmos-dotnet-v3/issues/3727). Unused units are not carried over. A refused request costs units
-//! too, as that service reports (github.com/Azure/azure-sdk-for-java/issues/20288). A strict budget, as in Microsoft's
+//! too, as that service reports (github.com/Azure/azure-sdk-for-java/issues/20288), but all refusals of a time no more than one
+//! second provides. A strict budget, as in Microsoft's
 //! emulator, has no debts: what would go beyond it is undone and refused, and refusals are free.
 //!
 //! Physical partitions are different machines whose seconds do not begin together. No source says how far apart they are:
@@ -91,14 +92,19 @@ impl Budget {
         self.per_second = per_second;
     }
 
-    /// Whether a request may run at `now`. If not, [`Budget::refusal`] is booked, and the error is how long until a second
+    /// Whether a request may run at `now`. If not, [`Budget::refusal`] is booked as long as the debt is less than a second's
+    /// units, and the error is how long until a second
     /// begins that has units left.
     pub(crate) fn admit(&mut self, now: Duration) -> Result<(), Duration> {
         self.advance(now);
         if self.used < self.per_second {
             return Ok(());
         }
-        self.spend(self.refusal());
+        // However many are refused, they take no more than a second's units: clients that never wait do not block the others
+        // for minutes after they have ended.
+        if self.used < self.per_second + self.per_second {
+            self.spend(self.refusal());
+        }
         Err(self.rest(now))
     }
 
@@ -208,8 +214,19 @@ mod tests {
         budget.spend(Charge::from_hundredths(35_000));
         assert_eq!(budget.admit(Duration::from_millis(100)), Err(Duration::from_millis(2_900)));
         assert_eq!(budget.admit(Duration::from_millis(2_999)), Err(Duration::from_millis(1)));
-        // 50 RU and two refusals are left to pay.
-        assert_eq!(admitted_at(&mut budget, 3_000, Charge::from_hundredths(4_924)), 1);
+        // 50 RU are left to pay: beside a debt of more than a second, refusals cost nothing more.
+        assert_eq!(admitted_at(&mut budget, 3_000, Charge::from_hundredths(5_000)), 1);
+    }
+
+    #[test]
+    fn however_many_are_refused_they_take_a_second_at_most() {
+        let mut budget = budget(10_000);
+        assert_eq!(admitted_at(&mut budget, 0, PAGE), 32);
+        for _ in 0..100_000 {
+            assert!(budget.admit(Duration::from_millis(900)).is_err());
+        }
+        assert_eq!(admitted_at(&mut budget, 1_000, PAGE), 0);
+        assert_eq!(admitted_at(&mut budget, 2_000, PAGE), 32);
     }
 
     /// Operations that clients complete in a minute, one after another. Each visits nine partitions in turn and waits for as
