@@ -5,15 +5,16 @@
 //! off, and how much of the CPU that a request needs at single levels alone, as while a service warms up, makes it
 //! wait. With several levels these few numbers cannot hide a model that does not hold: a queue that is missing shows as a
 //! mean that grows and a model that does not. Then the smallest limit that explains the rest is added, as far as it does.
-//! One level cannot tell delay from waiting. There the delay is as long as traces show of requests that wait for nothing, the
-//! limit that users have reached is the measured rate, and the rest is how much times vary. Requests that arrive together wait
+//! One level cannot tell delay from waiting. There the delay is as long as traces show of requests that wait for nothing. The
+//! rest is a drift of the machine's speed, which lengthens waits near a limit only; where users have reached the limit, this is
+//! the measured rate and the rest is how much times vary. Requests that arrive together wait
 //! for each other by arithmetic, and the delay is fitted.
 
 use narrows_model::finding::evidence::load::LoadLevel;
 use narrows_model::prediction::{BaselineLevel, Doubt, Figures, Measure};
 
 use crate::queueing::{self, Network, bounds, mva};
-use crate::system::{Level, System};
+use crate::system::{Level, QuietTime, System};
 
 /// How far the model may be off: a share of what was measured (Menascé, Almeida and Dowdy, *Performance by Design*,
 /// call 10 % for throughput good).
@@ -30,6 +31,8 @@ const VARIABILITIES: [f64; 8] = [1.0, 0.75, 0.5, 0.25, 0.1, 0.0, 1.5, 2.0];
 const WAITING_USED_MIN: f64 = 0.5;
 /// Variabilities that are tried where one level shows waits: each a quarter more than the one before.
 const WAIT_STEPS: i32 = 18;
+/// The largest drift that is tried.
+const DRIFT_MAX: f64 = 0.35;
 /// Factors of the limit's demand that are tried: a rate at a limit, and CPU samples, are off by some per cent.
 const CORRECTIONS: [f64; 11] = [1.0, 0.98, 1.02, 0.96, 1.04, 0.94, 1.06, 0.92, 1.08, 0.90, 1.10];
 /// The largest factor.
@@ -220,12 +223,24 @@ fn at_limit(system: &System) -> Option<System> {
     is_reached.then_some(system)
 }
 
-/// Fits by how much times vary to the latency that a delay without any waiting leaves.
+/// Fits the latency that a delay without any waiting leaves: by how much the speed of the machine drifts, and where that is
+/// not enough, by how much times vary.
 fn fit_waits(best: &mut Fit, refusals_s: &[f64]) {
     let system = best.system.clone();
     if system.levels[0].rate() < WAITING_USED_MIN * bounds::rate_max(&system.network()) {
         return;
     }
+    if let Some(quiet) = system.quiet.filter(|_| !system.is_at_limit) {
+        // A longer delay fits as well as more drift, so it is taken from between its bounds.
+        let between_s = (quiet.least_s * quiet.most_s).sqrt();
+        let quiet = Some(QuietTime { least_s: between_s, most_s: between_s });
+        let fit = |drift: f64| Fit::new(System { drift, quiet, ..system.clone() }, refusals_s);
+        let drifting = fit(lowest(0.0, DRIFT_MAX, |drift| fit(drift).miss));
+        if drifting.miss < best.miss + GAIN_MIN {
+            *best = drifting;
+        }
+    }
+    let system = best.system.clone();
     for step in 1..=WAIT_STEPS {
         best.improve(System { variability: 1.25_f64.powi(step), ..system.clone() }, refusals_s);
     }
@@ -341,7 +356,6 @@ mod tests {
 
     use super::*;
     use crate::DiagnosedTrial;
-    use crate::system::QuietTime;
 
     #[test]
     fn the_lowest_point_of_a_valley_is_found() {

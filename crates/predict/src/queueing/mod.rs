@@ -125,17 +125,31 @@ pub struct Network {
     /// of 1 + the squared coefficient of variation of times in service, so ½ where they are constant. Below, requests also
     /// arrive more evenly than at random.
     pub variability: f64,
+    /// By how much all demands are higher in one half of the time and lower in the other, a share, from 0 to below 1: a machine
+    /// whose speed changes while the load stays. Near a limit that lengthens waits many times; far below it hardly at all. Of no
+    /// effect with arrivals.
+    pub drift: f64,
     /// Requests that arrive together. Of no effect with users.
     pub burst: Burst,
 }
 
 impl Default for Network {
     fn default() -> Self {
-        Self { stations: Vec::new(), delay_s: 0.0, think_s: 0.0, variability: 1.0, burst: Burst::ONE }
+        Self { stations: Vec::new(), delay_s: 0.0, think_s: 0.0, variability: 1.0, drift: 0.0, burst: Burst::ONE }
     }
 }
 
 impl Network {
+    /// The network without drift, with each demand times a factor.
+    fn with_demands(&self, factor: f64) -> Self {
+        let scaled = |station: &Station| Station {
+            demand_s: station.demand_s * factor,
+            own_s: station.own_s * factor,
+            ..*station
+        };
+        Self { stations: self.stations.iter().map(scaled).collect(), drift: 0.0, ..self.clone() }
+    }
+
     /// The response time of a request that meets no other.
     pub fn unloaded_s(&self) -> f64 {
         self.delay_s + self.stations.iter().map(Station::own_time_s).sum::<f64>()

@@ -18,8 +18,31 @@ use super::{Network, Solution, Station};
 /// Users at most. The work grows with users × servers.
 pub const USERS_MAX: u32 = 10_000;
 
-/// The network with each of these numbers of users, in their order; numbers are limited to [`USERS_MAX`].
+/// The network with each of these numbers of users, in their order; numbers are limited to [`USERS_MAX`]. With drift, times are
+/// means over the requests of both halves.
 pub fn closed(network: &Network, users: &[u32]) -> Vec<Solution> {
+    if network.drift <= 0.0 {
+        return steady(network, users);
+    }
+    let [slow, fast] = [1.0 + network.drift, 1.0 - network.drift].map(|factor| {
+        let drifted = network.with_demands(factor);
+        steady(&drifted, users)
+    });
+    slow.into_iter().zip(fast).map(|(slow, fast)| halves(&slow, &fast)).collect()
+}
+
+/// Two halves of a time as one.
+fn halves(one: &Solution, other: &Solution) -> Solution {
+    let requests = one.rate + other.rate;
+    let mean = |a: f64, b: f64| if requests > 0.0 { (one.rate * a + other.rate * b) / requests } else { (a + b) / 2.0 };
+    Solution {
+        rate: requests / 2.0,
+        response_s: mean(one.response_s, other.response_s),
+        waits_s: one.waits_s.iter().zip(&other.waits_s).map(|(a, b)| mean(*a, *b)).collect(),
+    }
+}
+
+fn steady(network: &Network, users: &[u32]) -> Vec<Solution> {
     let most = users.iter().copied().max().unwrap_or(0).min(USERS_MAX);
     let mut found = vec![Solution::default(); users.len()];
     let mut queues: Vec<Queue> = network.stations.iter().map(Queue::new).collect();
@@ -111,6 +134,20 @@ mod tests {
 
     use super::super::{bounds, repairman, simulation};
     use super::*;
+
+    #[test]
+    fn drift_lengthens_waits_near_a_limit_alone() {
+        let network = network(vec![station(0.01, 1)], 0.005, 1.0);
+        let drifting = Network { drift: 0.2, ..network.clone() };
+        for (users, longer) in [(10, 1.0..1.02), (80, 1.2..2.0)] {
+            let [steady, drifted] = [&network, &drifting].map(|one| closed(one, &[users]).swap_remove(0));
+            let ratio = drifted.response_s / steady.response_s;
+            assert!(longer.contains(&ratio), "{users} users: {ratio}");
+            assert!((drifted.response_s - drifted.waits_s[0] - 0.015).abs() < 0.001, "{drifted:?}");
+            let little = drifted.rate * (drifted.response_s + 1.0);
+            assert!((little / f64::from(users) - 1.0).abs() < 0.01, "Little's law holds of both halves: {little}");
+        }
+    }
 
     fn network(stations: Vec<Station>, delay_s: f64, think_s: f64) -> Network {
         Network { stations, delay_s, think_s, ..Network::default() }

@@ -94,6 +94,8 @@ pub(crate) struct System {
     pub(crate) generator_s: f64,
     /// Variability of its queues, see [`Network::variability`]; fitted by `baseline.rs`.
     pub(crate) variability: f64,
+    /// Drift of its speed, see [`Network::drift`]; fitted by `baseline.rs`.
+    pub(crate) drift: f64,
     /// Requests that arrive together, as the experiment declares; [`Burst::ONE`] if it declares nothing.
     pub(crate) burst: Burst,
     /// Time of a request that waits for nothing, by its traces; `None` where several levels tell it, or without traces.
@@ -135,6 +137,7 @@ impl System {
             is_at_limit: false,
             generator_s: levels::generator_s(&levels) + demands.request_s(names::GENERATOR),
             variability: 1.0,
+            drift: 0.0,
             burst: match trial.arrivals {
                 Some(Arrivals::Bursts(requests)) => Burst::Of(f64::from(requests)),
                 Some(Arrivals::BurstsEvery(tick_ns)) => Burst::Every(tick_ns as f64 / 1e9),
@@ -219,6 +222,7 @@ impl System {
             delay_s: self.delay_s,
             think_s: self.think_s,
             variability: self.variability,
+            drift: self.drift,
             burst: self.burst,
         }
     }

@@ -57,7 +57,9 @@ fn the_fixes_of_drone_delivery_are_predicted() {
 #[test]
 fn joined_queries_of_micron_are_predicted() {
     let run = recording("micron");
-    check(&run, ("initial", "join-queries=GET /owners", "rewritten", 0.02, 0.40));
+    // Close to the limit of its database, a few per cent of CPU are much of the latency.
+    check(&run, ("initial", "join-queries=GET /owners", "rewritten", 0.03, 1.10));
+    check(&run, ("demultiplexer", "spread-database=database", "three-nodes", 0.02, 0.25));
 }
 
 #[test]
