@@ -52,6 +52,13 @@ pub(super) fn duration(text: &str) -> Option<Duration> {
     sum(text).ok()
 }
 
+/// The shortest and the longest of `1s to 3s`, or one length of time as both; `None` if it is anything else.
+pub(super) fn durations(text: &str) -> Option<(Duration, Duration)> {
+    let (from, to) = text.split_once(" to ").unwrap_or((text, text));
+    let (from, to) = (duration(from)?, duration(to)?);
+    (from <= to).then_some((from, to))
+}
+
 /// Hint for a text that is no [`duration`], if there is one.
 pub(super) fn advice(text: &str) -> Option<String> {
     match sum(text) {

@@ -68,9 +68,8 @@ pub(super) fn execute(arguments: &Arguments, text: &str) -> Outcome {
     let outcome = conclude::outcome_of(&address.path, &address.selection)?;
     let diagnosed = only_variant(&outcome, &address)?;
     let asked = Change { amount: asked.amount.or_else(|| usual_amount(&diagnosed, asked.kind)), ..asked };
-    let experiment = experiment(arguments, &outcome, &address)?
-        .as_measured(&diagnosed.trial.trial.parameters)
-        .map_err(cannot_change)?;
+    let experiment =
+        experiment(arguments, &outcome, &address)?.as_measured(&diagnosed.trial.trial).map_err(cannot_change)?;
     let variant = variant(&experiment, &diagnosed)?;
     let request = ChangeRequest {
         experiment: &experiment,

@@ -7,11 +7,12 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 use std::path::Path;
 
+use narrows_model::run::Trial;
 use saphyr_parser::ScalarStyle;
 
 use super::scaled::{scaled, scaled_multiple, scaled_share};
 use super::used::NOBODY;
-use super::{OTHERWISE, TIMES, USED_BY};
+use super::{OTHERWISE, TIMES, USED_BY, VALUE};
 use crate::experiment::document::scalars::{ITEM, Role, Scalar, Scalars};
 use crate::experiment::error::{ExperimentError, did_you_mean};
 use crate::experiment::{Experiment, Language};
@@ -35,17 +36,23 @@ impl Language {
 }
 
 impl Experiment {
-    /// The experiment with the values that a trial of it had, in place of those that are measured in other variants
-    /// (`held_by`, `used_by`): the other variants need not run again.
+    /// The experiment with the values that a trial of it was given because other variants were measured (`held_by`,
+    /// `used_by`), so that these need not run again. Variants that set such a parameter keep theirs.
     ///
     /// # Errors
     /// When a value does not fit where the parameter is used.
-    pub fn as_measured(&self, trial: &BTreeMap<String, String>) -> Result<Self, ExperimentError> {
-        let measured = self.fallbacks.iter().map(|held| &held.parameter);
-        let measured = measured.chain(self.used.iter().map(|used| &used.parameter));
+    pub fn as_measured(&self, trial: &Trial) -> Result<Self, ExperimentError> {
+        let Some(variant) = self.variants.iter().find(|variant| variant.name == trial.variant) else {
+            return Ok(self.clone());
+        };
+        let held = self.fallbacks.iter().filter(|held| !held.by.contains(&variant.name)).map(|held| &held.parameter);
+        let used = self.used.iter().filter(|used| used.is_of(variant, self)).map(|used| &used.parameter);
         let values: BTreeMap<&str, &str> =
-            measured.filter_map(|name| Some((name.as_str(), trial.get(name)?.as_str()))).collect();
-        let source = with_values(self, &values)?;
+            held.chain(used).filter_map(|name| Some((name.as_str(), trial.parameters.get(name)?.as_str()))).collect();
+        let source = rewritten(self, |scalar| match parameter_with(USED_BY.name(), scalar) {
+            Some(name) => values.contains_key(name).then(|| Ok(NOBODY.to_owned())),
+            None => Some(Ok((*values.get(parameter_with(VALUE.name(), scalar)?)?).to_owned())),
+        })?;
         self.language.parse(&source, self.file(), &self.dir).map_err(ExperimentError::Invalid)
     }
 
@@ -58,8 +65,9 @@ impl Experiment {
         names.iter().cloned().chain(needed).collect()
     }
 
-    /// The experiment with a parameter's value times a factor, in every variant, and what it is of a measured rate
-    /// (`otherwise`) or of measured CPU (`times`). Whole numbers stay whole, so a small one may stay as it is.
+    /// The experiment with a parameter's value times a factor, in every variant. Where the value follows a measurement, its
+    /// share (`otherwise`) or multiple (`times`) of that is scaled too. Whole numbers stay whole, so a small one may stay as it
+    /// is.
     ///
     /// # Errors
     /// When the experiment has no such parameter; when a value of it is no number; when a scaled value does not fit where the
@@ -155,6 +163,8 @@ fn edit(scalar: &Scalar, value: &str) -> Result<(Range<usize>, String), Experime
 
 #[cfg(test)]
 mod tests {
+    use narrows_testkit::trial::TrialBuilder;
+
     use super::*;
 
     const SOURCE: &str = "\
@@ -252,9 +262,13 @@ variants:
     fn a_value_that_is_given_is_not_measured() {
         let set = with_values(&measured(), &[("pool", "0.7")].into()).unwrap();
         assert!(set.contains("value: \"0.7\", reason: why, used_by: none"), "{set}");
-        let trial = [("pool".to_owned(), "0.33".to_owned())].into();
+        let mut trial = TrialBuilder::new("small").build().trial;
+        trial.parameters = [("pool".to_owned(), "0.33".to_owned())].into();
         let again = measured().as_measured(&trial).unwrap();
-        assert_eq!((again.used.len(), again.variants[0].parameters["pool"].as_str()), (0, "0.33"));
+        let pool = |at: usize| again.variants[at].parameters["pool"].as_str();
+        assert_eq!((again.used.len(), pool(0), pool(1)), (0, "0.33", "50"));
+        trial.variant = "large".to_owned();
+        assert_eq!(measured().as_measured(&trial).unwrap().source, measured().source, "it measures");
     }
 
     #[test]

@@ -8,13 +8,8 @@ pub(crate) fn scaled(text: &str, factor: f64) -> Option<String> {
     if let Ok(whole) = text.parse::<u32>() {
         return Some(shown((f64::from(whole) * factor).round()));
     }
-    let is_range = text
-        .split_once(" to ")
-        .is_some_and(|(from, to)| quantity::duration(from).is_some() && quantity::duration(to).is_some());
-    let is_quantity = is_range
-        || quantity::rate(text).is_some()
-        || quantity::duration(text).is_some()
-        || quantity::bytes(text).is_some();
+    let is_quantity =
+        quantity::durations(text).is_some() || quantity::rate(text).is_some() || quantity::bytes(text).is_some();
     is_quantity.then(|| each_number(text, |number| shown(number * factor)))
 }
 
@@ -24,7 +19,7 @@ pub(crate) fn scaled_share(text: &str, factor: f64) -> Option<String> {
     Some(shown((share * factor).min(1.0)))
 }
 
-/// A number times a factor; `None` if the text is none.
+/// Product of a number and a factor; `None` if the text is no number.
 pub(crate) fn scaled_multiple(text: &str, factor: f64) -> Option<String> {
     text.parse::<f64>().ok().map(|times| shown(times * factor))
 }

@@ -98,13 +98,7 @@ pub(crate) static THINK_TIME: Simple<ThinkTime> = Simple {
     expected: "a length of time such as `2s`, or the shortest and the longest, as `1s to 3s`",
     name: "length of time or `1s to 3s`",
     written: AS_QUANTITY,
-    read: |text| match text.split_once(" to ") {
-        None => quantity::duration(text).map(ThinkTime::from).ok_or(None),
-        Some((from, to)) => match (quantity::duration(from), quantity::duration(to)) {
-            (Some(from), Some(to)) if from <= to => Ok(ThinkTime { from, to }),
-            _ => Err(None),
-        },
-    },
+    read: |text| quantity::durations(text).map(|(from, to)| ThinkTime { from, to }).ok_or(None),
     hint: unit_of_time,
     schema: || {
         let one = quantity::DURATION_PATTERN.trim_matches(['^', '$']);
