@@ -103,7 +103,7 @@ fn the_first_and_the_last_variant_differ_as_they_should() {
     }
     let (succeeded, failed) = responses(&run, "three-nodes", "writes");
     assert!(succeeded > 0 && failed == 0, "{succeeded} and {failed}\n{said}");
-    // The limit was measured in a variant of its own, which ran first.
+    // Limits come from a variant that ran first.
     let limits = "select group_concat(distinct json_extract(parameters, '$.database_cpus')) from trials \
                   where instr(caveats, 'parameter-by-used-cpu') > 0 and instr(caveats, '\"cores\":null') = 0 \
                   and started_ns > \

@@ -13,7 +13,7 @@ use narrows_testkit::generated;
 use narrows_testkit::outline::findings_in_lines;
 use narrows_testkit::recorded;
 
-/// A recording is part of the repository, so it must be small. The largest has 19 variants.
+/// A recording is part of the repository, so it must be small. The largest has five variants, three times each.
 const FILE_BYTES_MAX: u64 = 4_500_000;
 
 /// Where recordings lie: of the demos, and of the examples.
