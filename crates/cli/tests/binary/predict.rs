@@ -51,15 +51,15 @@ fn a_prediction_is_compared_with_what_was_measured() {
     let bench = Bench::new("");
     let run = |variant: &str| format!("{}:{variant}", recording());
     let change = ["--change", "parallelize=GET /api/dronedeliveries/utilization"];
-    let compared = |after: &str| bench.run(&[&["predict", &run("test-2#1")][..], &change, &["--of", after]].concat());
-    let said = text(&compared(&run("test-3#1")).stdout);
+    let compared = |after: &str| bench.run(&[&["predict", &run("test-2")][..], &change, &["--of", after]].concat());
+    let said = text(&compared(&run("test-3")).stdout);
     let row = said.lines().find(|line| line.starts_with("test-3")).unwrap_or_else(|| panic!("{said}"));
     assert!(said.contains("then measured in") && row.contains("rate") && row.ends_with(['✓', '✗']), "{said}");
     let several = compared(&recording());
     assert_eq!(several.status.code(), Some(2));
     let why = text(&several.stderr);
-    assert!(why.contains("has 15 trials, expected one to compare with") && why.contains("test-1#1, test-2#1"), "{why}");
-    let alone = bench.run(&["predict", &run("test-2#1"), "--of", &run("test-3#1")]);
+    assert!(why.contains("has 7 trials, expected one to compare with") && why.contains("test-1, test-2"), "{why}");
+    let alone = bench.run(&["predict", &run("test-2"), "--of", &run("test-3")]);
     assert_eq!(alone.status.code(), Some(2), "without a change there is nothing to compare");
 }
 
