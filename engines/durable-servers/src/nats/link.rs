@@ -13,13 +13,11 @@ use async_nats::jetstream::{Context, ContextBuilder};
 use bytes::Bytes;
 use futures_util::TryStreamExt as _;
 use narrows_durable::store::{Location, StoreError};
+use narrows_nats::innermost;
 
 use super::options::{Address, NatsStoreOptions};
 use crate::calls::{pause, unique_number};
 
-const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
-/// How long one server may take to accept a connection, so that another one can be tried in time.
-const SERVER_TIMEOUT: Duration = Duration::from_secs(2);
 /// How often the server is pinged. One that has not responded to two of them is left for another: it may have been paused,
 /// or its machine may have vanished, and neither ends the connection.
 const PING_EVERY: Duration = Duration::from_secs(1);
@@ -104,22 +102,13 @@ pub(super) struct Link {
 impl Link {
     /// Connects, once.
     pub(super) async fn open(address: &Address, options: &NatsStoreOptions) -> Result<Self, String> {
-        let mut connect = async_nats::ConnectOptions::new()
+        let connect = async_nats::ConnectOptions::new()
             .name("narrows-durable")
-            .connection_timeout(SERVER_TIMEOUT)
             .ping_interval(PING_EVERY)
             .request_timeout(Some(options.call_timeout))
             .client_capacity(WAITING_MAX)
             .subscription_capacity(RECEIVED_MAX);
-        if let Some((user, password)) = &address.user {
-            connect = connect.user_and_password(user.clone(), password.clone());
-        }
-        let servers: Result<Vec<async_nats::ServerAddr>, _> = address.servers.iter().map(|text| text.parse()).collect();
-        let servers = servers.map_err(|error: std::io::Error| error.to_string())?;
-        let client = tokio::time::timeout(CONNECT_TIMEOUT, connect.connect(servers)).await;
-        let client = client
-            .map_err(|_| format!("no connection within {} ms", CONNECT_TIMEOUT.as_millis()))?
-            .map_err(|error| innermost(&error))?;
+        let client = address.nats.connect(connect).await?;
         let context = ContextBuilder::new().timeout(options.call_timeout).build(client.clone());
         Ok(Self { client, context, retry_timeout: options.retry_timeout, begun: Arc::default() })
     }
@@ -381,17 +370,6 @@ impl Retry {
         tokio::time::sleep(pause).await;
         Ok(())
     }
-}
-
-/// The innermost cause, which is the message of the server or the system.
-fn innermost<E: std::error::Error>(error: &E) -> String {
-    let mut text = error.to_string();
-    let mut next = error.source();
-    while let Some(source) = next {
-        text = source.to_string();
-        next = source.source();
-    }
-    text
 }
 
 #[cfg(test)]
