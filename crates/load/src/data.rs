@@ -5,11 +5,14 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use narrows_model::load::{DataSource, DataValues, Pick};
 
+use crate::part::LoadPart;
 use crate::random::Random;
 
-/// The plan's data sources, shared by all threads.
+/// The plan's data sources, shared by all threads of a process. Rows that are drawn in order belong to threads of the load in
+/// turn, so that processes which share the load draw different ones.
 pub(crate) struct Sources<'plan> {
     all: Vec<Source<'plan>>,
+    part: LoadPart,
 }
 
 struct Source<'plan> {
@@ -21,8 +24,8 @@ struct Source<'plan> {
 pub(crate) type Draw = u64;
 
 impl<'plan> Sources<'plan> {
-    pub(crate) fn new(sources: &'plan [DataSource]) -> Self {
-        Self { all: sources.iter().map(|s| Source { values: &s.values, next: AtomicU64::new(0) }).collect() }
+    pub(crate) fn new(sources: &'plan [DataSource], part: LoadPart) -> Self {
+        Self { all: sources.iter().map(|s| Source { values: &s.values, next: AtomicU64::new(0) }).collect(), part }
     }
 
     /// Draws a row of each source in `used` into its place in `draws`; `None` if one of them has no row left. The
@@ -38,14 +41,13 @@ impl<'plan> Sources<'plan> {
     /// Draws a row; `None` if all were drawn that there are to draw. The source has to exist.
     fn draw(&self, source: usize, random: &mut Random) -> Option<Draw> {
         let source = &self.all[source];
+        let next = || self.part.number_of(source.next.fetch_add(1, Ordering::Relaxed));
         Some(match source.values {
             DataValues::Integers { from, to } => random.between(*from, *to) as u64,
             DataValues::Rows { rows, pick: Pick::Random, .. } => random.below(rows.len() as u64),
-            DataValues::Rows { rows, pick: Pick::Sequential, .. } => {
-                source.next.fetch_add(1, Ordering::Relaxed) % (rows.len() as u64).max(1)
-            }
+            DataValues::Rows { rows, pick: Pick::Sequential, .. } => next() % (rows.len() as u64).max(1),
             DataValues::Rows { rows, pick: Pick::Once, .. } => {
-                let next = source.next.fetch_add(1, Ordering::Relaxed);
+                let next = next();
                 return (next < rows.len() as u64).then_some(next);
             }
         })
@@ -90,7 +92,7 @@ mod tests {
     #[test]
     fn sequential_rows_come_in_order_and_again() {
         let data = [rows(Pick::Sequential)];
-        let sources = Sources::new(&data);
+        let sources = Sources::new(&data, LoadPart::whole(1, 0));
         let mut random = Random::new(0, 0);
         let cells: Vec<String> = (0..7).map(|_| cell(&sources, 1, sources.draw(0, &mut random).unwrap())).collect();
         assert_eq!(cells, ["b0", "b1", "b2", "b3", "b4", "b0", "b1"]);
@@ -99,7 +101,7 @@ mod tests {
     #[test]
     fn rows_to_be_taken_once_come_in_order_and_then_no_more() {
         let data = [rows(Pick::Once)];
-        let sources = Sources::new(&data);
+        let sources = Sources::new(&data, LoadPart::whole(1, 0));
         let (mut random, mut draws) = (Random::new(0, 0), Vec::new());
         let mut drawn = || sources.draw_all(&[0], &mut random, &mut draws).map(|()| draws[0]);
         let all: Vec<Option<Draw>> = (0..7).map(|_| drawn()).collect();
@@ -109,7 +111,7 @@ mod tests {
     #[test]
     fn random_rows_are_all_drawn_and_columns_belong_together() {
         let data = [rows(Pick::Random)];
-        let sources = Sources::new(&data);
+        let sources = Sources::new(&data, LoadPart::whole(1, 0));
         let mut random = Random::new(0, 0);
         let mut seen = [0; 5];
         for _ in 0..1000 {
@@ -123,7 +125,7 @@ mod tests {
     #[test]
     fn the_widest_integers_are_written_whole() {
         let data = [DataSource { name: "n".into(), values: DataValues::Integers { from: i64::MIN, to: i64::MAX } }];
-        let sources = Sources::new(&data);
+        let sources = Sources::new(&data, LoadPart::whole(1, 0));
         for n in [i64::MIN, -1, 0, i64::MAX] {
             assert_eq!(cell(&sources, 0, n as u64), n.to_string());
         }

@@ -7,6 +7,7 @@ use std::time::Duration;
 use narrows_model::evidence::LoadTotals;
 use narrows_model::load::{ErrorCause, Spread};
 use narrows_model::run::Validity;
+use serde::{Deserialize, Serialize};
 
 /// Result of a load, warm-up included.
 #[derive(Debug, Clone, PartialEq)]
@@ -78,7 +79,7 @@ impl ArrivalTotals {
 }
 
 /// Processor use of one load thread.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct ThreadUse {
     /// CPU time, user and system.
     pub cpu: Duration,
@@ -95,7 +96,7 @@ impl ThreadUse {
 
 /// Where the time of requests went. Every new connection is measured, and every request with a complete response,
 /// except those whose response came before the request was written to its end.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Phases {
     /// From just before `connect` until the connection could be written to. Names are resolved before the load.
     pub connect: Spread,

@@ -124,14 +124,21 @@ pub(crate) struct Bounds<'run> {
     pub(crate) start_ns: i64,
     /// The instants at which windows begin and end, in order.
     pub(crate) of_windows: &'run [i64],
+    /// Number of the first second that is recorded, from 0.
+    pub(crate) first: u64,
 }
 
 impl Bounds<'_> {
     /// The first boundary after an instant.
-    fn after(&self, ns: i64) -> i64 {
+    pub(crate) fn after(&self, ns: i64) -> i64 {
         let second_ns = self.start_ns + ((ns - self.start_ns).div_euclid(SECOND_NS) + 1) * SECOND_NS;
         let next = self.of_windows.partition_point(|bound| *bound <= ns);
         self.of_windows.get(next).map_or(second_ns, |bound| second_ns.min(*bound))
+    }
+
+    /// The beginning of the first second that is recorded.
+    pub(crate) fn begin_ns(&self) -> i64 {
+        (0..self.first).fold(self.start_ns, |ns, _| self.after(ns))
     }
 }
 
@@ -161,12 +168,13 @@ impl<'run> Recorder<'run> {
         out: SyncSender<Message>,
         deserted: &'run AtomicBool,
     ) -> Self {
+        let begin_ns = bounds.begin_ns();
         let mut recorder = Self {
             line: Line { thread, out, deserted },
             bounds,
-            number: 0,
-            second_start_ns: bounds.start_ns,
-            second_end_ns: bounds.after(bounds.start_ns),
+            number: bounds.first,
+            second_start_ns: begin_ns,
+            second_end_ns: bounds.after(begin_ns),
             rows: Vec::new(),
             held: None,
             samplers: names.iter().map(|_| Sampler::default()).collect(),
@@ -356,7 +364,7 @@ mod tests {
             let (out, messages) = sync_channel(64);
             let deserted = AtomicBool::new(false);
             let names = vec![RowName { scenario: "a".into(), request: String::new() }];
-            let bounds = Bounds { start_ns, of_windows: &bounds_ns };
+            let bounds = Bounds { start_ns, of_windows: &bounds_ns, first: 0 };
             let mut recorder = Recorder::new(0, bounds, names, Random::new(1, 1), out, &deserted);
             let mut sorted = sent_at.clone();
             sorted.sort_unstable();

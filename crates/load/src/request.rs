@@ -399,6 +399,7 @@ impl Compiler<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::part::LoadPart;
     use crate::random::Random;
     use crate::testing::{constant_plan, rows};
     use narrows_model::load::{DataSource, DataValues, Pick, Tracing};
@@ -423,7 +424,7 @@ mod tests {
 
     fn rendered(plan: &LoadPlan) -> String {
         let request = compiled(plan).unwrap();
-        let sources = Sources::new(&plan.data);
+        let sources = Sources::new(&plan.data, LoadPart::whole(1, 0));
         let (mut random, mut draws) = (Random::new(1, 0), Vec::new());
         let trace = plan.tracing.map_or_else(TraceContext::default, |t| TraceContext::draw(t, &mut random));
         let mut out = b"left over".to_vec();

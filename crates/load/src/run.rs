@@ -1,33 +1,35 @@
 //! Runs a plan: checks it, spreads its users over threads, joins what they report.
 
-use std::collections::BTreeSet;
-use std::net::IpAddr;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{SyncSender, sync_channel};
 use std::thread::{Builder, ScopedJoinHandle};
+use std::time::Duration;
 
-use narrows_model::load::{ErrorCause, LoadBatch, LoadPlan};
-use narrows_model::run::Validity;
+use narrows_model::load::{DataValues, LoadBatch, LoadPlan, Pick};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
 use crate::Error;
-use crate::check::check;
+use crate::check::{THREADS_MAX, check};
 use crate::clock::Clock;
-use crate::collector::{CollectedTotals, Collector};
+use crate::collector::Collector;
 use crate::data::Sources;
 use crate::drivers::Driver;
 use crate::drivers::worker::{LoadContext, ThreadReport};
 use crate::flows::Flows;
-use crate::outcome::{ArrivalTotals, LoadOutcome, Phases};
+use crate::merged::{MergedSeconds, MergedTotals};
+use crate::outcome::LoadOutcome;
+use crate::part::LoadPart;
 use crate::random::Random;
 use crate::recorder::{Bounds, Message, Recorder, RowName};
+use crate::report::PartReport;
 use crate::schedule::Schedule;
 use crate::tls::Encryption;
-use crate::validity::{GeneratorFigures, judge};
 use crate::windows::{WindowsUnderWay, bounds_ns};
 
 /// Seconds that a load thread may be ahead of whoever reads the batches, before it has to wait.
 const SECONDS_AHEAD: usize = 64;
+/// More seconds than any load has.
+const SECONDS_MAX: u64 = 100_000_000;
 /// Threads are given this long to start before the load does.
 const LEAD_NS: i64 = 2_000_000;
 /// Open files of a load thread beside its connections: epoll, timers, what wakes a runtime.
@@ -62,27 +64,118 @@ pub fn run(
     out: &SyncSender<LoadBatch>,
 ) -> Result<LoadOutcome, Error> {
     check(plan)?;
+    let threads = threads(plan, plan.threads);
+    let start = || LoadPart::whole(threads, clock.now_ns() + LEAD_NS);
+    let (report, totals, started_ns) = run_checked(plan, start, clock, stop, out)?;
+    Ok(report.conclude(started_ns, totals))
+}
+
+/// Sends a part of the plan's load, as [`run`] sends all of it. The others belong to other processes: see [`LoadPart`].
+/// The part's seconds go to `out` in order, beginning with number [`LoadPart::from_second`].
+///
+/// A part that begins later than its load, because it takes over, cannot know which iterations and which rows that are drawn
+/// once were used before: see [`can_be_taken_over`].
+///
+/// # Errors
+/// As [`run`], and [`Error::Plan`] if the load has no such threads.
+///
+/// # Panics
+/// As [`run`].
+pub fn run_part(
+    plan: &LoadPlan,
+    part: LoadPart,
+    clock: Clock,
+    stop: &AtomicBool,
+    out: &SyncSender<LoadBatch>,
+) -> Result<PartReport, Error> {
+    check(plan)?;
+    let is_sound = part.threads > 0
+        && part.first.checked_add(part.threads).is_some_and(|end| end <= part.of)
+        && part.of <= THREADS_MAX;
+    if !is_sound {
+        let LoadPart { first, threads, of, .. } = part;
+        let problem = format!(
+            "{threads} from number {first} on of {of}, expected at least one, and {THREADS_MAX} in all at most"
+        );
+        return Err(Error::plan("threads", problem));
+    }
+    Ok(run_checked(plan, || part, clock, stop, out)?.0)
+}
+
+/// How many threads a plan's load has that may have so many: no more than users.
+pub fn threads(plan: &LoadPlan, allowed: usize) -> usize {
+    let users: u64 = plan.scenarios.iter().map(|scenario| u64::from(scenario.model.limits().vus_max)).sum();
+    allowed.clamp(1, users.clamp(1, THREADS_MAX as u64) as usize)
+}
+
+/// Whether a part of a plan's load may begin later than the load. It may not where iterations are counted or rows drawn once,
+/// since some of them would be used twice.
+pub fn can_be_taken_over(plan: &LoadPlan) -> bool {
+    let is_counted = plan.scenarios.iter().any(|scenario| scenario.model.limits().iterations.is_some());
+    let is_drawn_once =
+        plan.data.iter().any(|source| matches!(source.values, DataValues::Rows { pick: Pick::Once, .. }));
+    !is_counted && !is_drawn_once
+}
+
+/// Number of the first second of a plan's load that begins so long after the load or later, and when it begins.
+pub fn second_after(plan: &LoadPlan, elapsed: Duration) -> (u64, Duration) {
+    seconds_until(plan, |begin| begin >= elapsed)
+}
+
+/// When a second of a plan's load begins. Numbers above 100 million are taken for that one.
+pub fn second_at(plan: &LoadPlan, number: u64) -> Duration {
+    let mut left = number.min(SECONDS_MAX);
+    let reached = |_| left.checked_sub(1).map(|rest| left = rest).is_none();
+    seconds_until(plan, reached).1
+}
+
+/// The first second whose beginning will do.
+fn seconds_until(plan: &LoadPlan, mut will_do: impl FnMut(Duration) -> bool) -> (u64, Duration) {
+    let of_windows = bounds_ns(plan, 0);
+    let bounds = Bounds { start_ns: 0, of_windows: &of_windows, first: 0 };
+    let mut at_ns = 0;
+    for number in 0..u64::MAX {
+        let begin = Duration::from_nanos(at_ns as u64);
+        if will_do(begin) {
+            return (number, begin);
+        }
+        at_ns = bounds.after(at_ns);
+    }
+    (u64::MAX, Duration::MAX)
+}
+
+fn run_checked(
+    plan: &LoadPlan,
+    start: impl FnOnce() -> LoadPart,
+    clock: Clock,
+    stop: &AtomicBool,
+    out: &SyncSender<LoadBatch>,
+) -> Result<(PartReport, MergedTotals, i64), Error> {
     let flows = Flows::compile(plan)?;
     let encryption = Encryption::from_plan(plan)?;
-    let schedules: Vec<Schedule> = plan.scenarios.iter().map(Schedule::new).collect();
-    let users: u64 = schedules.iter().map(|schedule| u64::from(schedule.vus_max())).sum();
-    let threads = plan.threads.clamp(1, users.max(1) as usize);
-    allow_open_files(users, threads)?;
-    let sources = Sources::new(&plan.data);
+    let part = start();
+    let schedules: Vec<Schedule> = plan.scenarios.iter().map(|scenario| Schedule::new(scenario, &part)).collect();
+    let users = schedules.iter().map(|schedule| part.share(u64::from(schedule.vus_max()))).sum();
+    allow_open_files(users, part.threads)?;
+    let sources = Sources::new(&plan.data, part);
     let deserted = AtomicBool::new(false);
+    let of_windows = bounds_ns(plan, part.start_ns);
+    let bounds = Bounds { start_ns: part.start_ns, of_windows: &of_windows, first: part.from_second };
     let shared = LoadContext {
         plan,
         clock,
-        start_ns: clock.now_ns() + LEAD_NS,
+        part,
+        begin_ns: bounds.begin_ns(),
         sources: &sources,
         flows: &flows,
         schedules: &schedules,
-        threads,
         stop,
         deserted: &deserted,
     };
-    let (totals, reports) = run_threads(&shared, encryption.as_ref(), out)?;
-    Ok(sum_up(shared.start_ns, totals, reports))
+    let (totals, reports) = run_threads(&shared, bounds, encryption.as_ref(), out)?;
+    let mut report = PartReport { ended_ns: part.start_ns, ..PartReport::default() };
+    reports.into_iter().for_each(|thread| report.merge(thread.into()));
+    Ok((report, totals, part.start_ns))
 }
 
 fn allow_open_files(users: u64, threads: usize) -> Result<(), Error> {
@@ -100,24 +193,24 @@ fn allow_open_files(users: u64, threads: usize) -> Result<(), Error> {
 
 fn run_threads(
     shared: &LoadContext<'_>,
+    bounds: Bounds<'_>,
     encryption: Option<&Encryption>,
     out: &SyncSender<LoadBatch>,
-) -> Result<(CollectedTotals, Vec<ThreadReport>), Error> {
-    let of_windows = bounds_ns(shared.plan, shared.start_ns);
-    let bounds = Bounds { start_ns: shared.start_ns, of_windows: &of_windows };
-    let (report, reports) = sync_channel::<Message>(SECONDS_AHEAD * shared.threads);
+) -> Result<(MergedTotals, Vec<ThreadReport>), Error> {
+    let threads = shared.part.threads;
+    let (report, reports) = sync_channel::<Message>(SECONDS_AHEAD * threads);
     let names = row_names(shared);
-    let mut workers = Vec::with_capacity(shared.threads);
-    for thread in 0..shared.threads {
+    let mut workers = Vec::with_capacity(threads);
+    for (at, thread) in shared.part.numbers().enumerate() {
         let random = Random::new(shared.plan.seed, 2 * thread as u64 + 1);
-        let recorder = Recorder::new(thread, bounds, names.clone(), random, report.clone(), shared.deserted);
-        workers.push((Driver::prepare(shared.plan, encryption, shared.clock)?, recorder));
+        let recorder = Recorder::new(at, bounds, names.clone(), random, report.clone(), shared.deserted);
+        workers.push((thread, Driver::prepare(shared.plan, encryption, shared.clock)?, recorder));
     }
     drop(report);
     std::thread::scope(|scope| {
-        let mut running: Vec<ScopedJoinHandle<'_, ThreadReport>> = Vec::with_capacity(workers.len());
+        let mut running: Vec<ScopedJoinHandle<'_, ThreadReport>> = Vec::with_capacity(threads);
         let mut refused = None;
-        for (thread, (driver, recorder)) in workers.into_iter().enumerate() {
+        for (thread, driver, recorder) in workers {
             let builder = Builder::new().name(format!("load-{thread}"));
             match builder.spawn_scoped(scope, move || driver.run(shared, thread, recorder)) {
                 Ok(handle) => running.push(handle),
@@ -128,8 +221,9 @@ fn run_threads(
                 }
             }
         }
-        let windows = WindowsUnderWay::of(shared.plan);
-        let totals = Collector::new(out, shared.deserted, shared.threads, windows).run(&reports);
+        let mut merged = MergedSeconds::new(0, WindowsUnderWay::of(shared.plan));
+        (0..threads).for_each(|_| _ = merged.join(bounds.first));
+        let totals = Collector::new(out, shared.deserted, merged).run(&reports);
         let ended = running.into_iter().map(|handle| handle.join().unwrap_or_else(|p| std::panic::resume_unwind(p)));
         let ended: Vec<ThreadReport> = ended.collect();
         refused.map_or(Ok((totals, ended)), Err)
@@ -140,67 +234,4 @@ fn row_names(shared: &LoadContext<'_>) -> Vec<RowName> {
     let scenario = |index: usize| shared.plan.scenarios[index].name.clone();
     let steps = shared.flows.steps().iter();
     steps.map(|step| RowName { scenario: scenario(step.scenario), request: step.name.clone() }).collect()
-}
-
-fn sum_up(started_ns: i64, collected: CollectedTotals, reports: Vec<ThreadReport>) -> LoadOutcome {
-    let CollectedTotals { whole: mut totals, mut counted } = collected;
-    let ended_ns = reports.iter().map(|report| report.ended_ns).fold(started_ns, i64::max);
-    totals.seconds = (ended_ns - started_ns) as f64 / 1e9;
-    if counted.sent == 0 && counted.due == 0 {
-        counted = totals.clone();
-    }
-    let arrivals_ended_ns = reports.iter().filter_map(|report| report.arrivals_ended_ns).max();
-    let arrivals =
-        arrivals_ended_ns.map(|ended_ns| ArrivalTotals::of(&totals, (ended_ns - started_ns).max(0) as f64 / 1e9));
-    let client_addresses: BTreeSet<IpAddr> =
-        reports.iter().flat_map(|report| report.client_addresses.iter().copied()).collect();
-    let mut outcome = LoadOutcome {
-        started_ns,
-        ended_ns,
-        totals,
-        counted,
-        arrivals,
-        client_addresses: client_addresses.len().max(1),
-        body_bytes: 0,
-        statuses: Default::default(),
-        causes: Vec::new(),
-        phases: Phases::default(),
-        ticks_missed: 0,
-        undrained: 0,
-        threads: Vec::with_capacity(reports.len()),
-        validity: Validity::default(),
-    };
-    for report in reports {
-        add(&mut outcome, report);
-    }
-    outcome.causes.sort_by_key(|cause| std::cmp::Reverse(cause.count));
-    let judged = &outcome.counted;
-    outcome.validity = judge(&GeneratorFigures {
-        ended: judged.succeeded + judged.errors.total(),
-        succeeded: judged.succeeded,
-        lateness_p99_ns: judged.lateness.quantile_ns(0.99),
-        latency_p99_ns: judged.latency.quantile_ns(0.99),
-        busiest_thread: outcome.threads.iter().map(|thread| thread.share()).fold(0.0, f64::max),
-        arrivals: arrivals.map(|_| ArrivalTotals::of(judged, judged.seconds)),
-    });
-    outcome
-}
-
-fn add(outcome: &mut LoadOutcome, report: ThreadReport) {
-    let totals = report.totals;
-    for (status, count) in totals.statuses.iter().enumerate().filter(|(_, count)| **count > 0) {
-        *outcome.statuses.entry(status as u16).or_default() += count;
-    }
-    for ((kind, cause), count) in totals.causes {
-        let text = cause.to_string();
-        match outcome.causes.iter_mut().find(|known| known.kind == kind && known.text == text) {
-            Some(known) => known.count += count,
-            None => outcome.causes.push(ErrorCause { kind, text, count }),
-        }
-    }
-    outcome.phases.merge(&totals.phases);
-    outcome.body_bytes += totals.body_bytes;
-    outcome.ticks_missed += totals.ticks_missed;
-    outcome.undrained += totals.undrained;
-    outcome.threads.push(report.usage);
 }

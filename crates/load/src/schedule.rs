@@ -13,13 +13,14 @@ use crate::arrivals::{Due, Part, RateCurve};
 use crate::check::THREADS_MAX;
 use crate::clock::nanos;
 use crate::models::{self, Model, OpenLoad};
+use crate::part::LoadPart;
 use crate::random::Random;
 use crate::windows::{warmup_rate, warmup_vus};
 
 /// The first of the streams of random numbers that arrivals are drawn from; those below belong to threads.
 const ARRIVAL_STREAMS: u64 = 1 << 32;
 
-/// When a scenario's users send. Times are nanoseconds since the load's start. Shared by all threads.
+/// When a scenario's users send. Times are nanoseconds since the load's start. Shared by all threads of a process.
 pub(crate) struct Schedule {
     model: Box<dyn Model>,
     open: Option<OpenLoad>,
@@ -41,18 +42,19 @@ enum Tickets {
     Shared(AtomicU64),
     PerUser {
         each: u64,
-        /// Of all users together.
+        /// Of all users of this process together.
         left: AtomicU64,
     },
 }
 
 impl Tickets {
-    fn new(model: &dyn Model) -> Self {
+    fn new(model: &dyn Model, part: &LoadPart) -> Self {
         match model.iterations() {
             None => Self::Unlimited,
-            Some(Iterations::Shared(all)) => Self::Shared(AtomicU64::new(all)),
+            Some(Iterations::Shared(all)) => Self::Shared(AtomicU64::new(part.share(all))),
             Some(iterations @ Iterations::PerVu(each)) => {
-                Self::PerUser { each, left: AtomicU64::new(iterations.total(model.vus_max())) }
+                let users = part.share(u64::from(model.vus_max()));
+                Self::PerUser { each, left: AtomicU64::new(iterations.total(users as u32)) }
             }
         }
     }
@@ -66,7 +68,8 @@ pub fn arrivals(scenario: &Scenario) -> Option<f64> {
 }
 
 impl Schedule {
-    pub(crate) fn new(scenario: &Scenario) -> Self {
+    /// That of a scenario, with the tickets of a part of the load.
+    pub(crate) fn new(scenario: &Scenario, part: &LoadPart) -> Self {
         let model = models::build(&scenario.model);
         let warmup_ns = nanos(scenario.warmup);
         let length_ns = nanos(model.duration().unwrap_or(Duration::MAX));
@@ -74,7 +77,7 @@ impl Schedule {
             warmup: scenario.warmup,
             warmup_ns,
             end_ns: warmup_ns + length_ns,
-            tickets: Tickets::new(&*model),
+            tickets: Tickets::new(&*model, part),
             used_up: AtomicBool::new(false),
             think_ns: nanos(scenario.think_time.mean()),
             pace_ns: scenario.pace.map(nanos).filter(|pace| *pace > 0),
@@ -180,7 +183,7 @@ mod tests {
     fn schedule(model: LoadModel, warmup_ms: u64) -> Schedule {
         let mut plan = plan(model);
         plan.scenarios[0].warmup = Duration::from_millis(warmup_ms);
-        Schedule::new(&plan.scenarios[0])
+        Schedule::new(&plan.scenarios[0], &LoadPart::whole(1, 0))
     }
 
     #[test]

@@ -272,6 +272,7 @@ pub(crate) fn users(vus: u32) -> String {
 mod tests {
     use super::*;
     use crate::clock::nanos;
+    use crate::part::LoadPart;
     use crate::schedule::Schedule;
     use crate::testing::plan;
     use narrows_model::load::{Arrivals, Iterations, LoadModel, RateStage, Stage, StageShape};
@@ -510,7 +511,7 @@ mod tests {
             at in 0.0..1.0f64,
         ) {
             let plan = plan_of(&scenarios);
-            let schedules: Vec<Schedule> = plan.scenarios.iter().map(Schedule::new).collect();
+            let schedules: Vec<Schedule> = plan.scenarios.iter().map(|scenario| Schedule::new(scenario, &LoadPart::whole(1, 0))).collect();
             let users_at = |t: Duration| schedules.iter().map(|schedule| schedule.vus_at(nanos(t))).sum::<u32>();
             let windows = planned_windows(&plan);
             prop_assert!(windows.iter().all(|window| window.start < window.end));

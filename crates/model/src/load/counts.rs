@@ -140,7 +140,7 @@ impl LoadSecond {
 }
 
 /// Results that the engine hands over about once a second while the load lasts.
-#[derive(Debug, Clone, PartialEq, Default)]
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 pub struct LoadBatch {
     /// Seconds that are over, each once per scenario.
     pub seconds: Vec<LoadSecond>,
@@ -150,7 +150,7 @@ pub struct LoadBatch {
 
 /// One request in full. A bounded, tail-biased sample of all: the slowest of each second are kept with weight 1,
 /// the others stand for `weight` requests each.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Sample {
     /// The scenario.
     pub scenario: String,

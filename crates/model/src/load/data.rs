@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 
 /// Where the values of `{{name}}` come from. One row is drawn per source and iteration, so that two columns of one
 /// source belong together, in all steps.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct DataSource {
     /// The name in `{{name}}`.
     pub name: String,
@@ -13,7 +13,7 @@ pub struct DataSource {
 }
 
 /// The values of a data source.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub enum DataValues {
     /// A whole number drawn evenly from `from..=to`.
     Integers {

@@ -102,7 +102,7 @@ impl ErrorCounts {
 }
 
 /// A reason for which requests failed.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ErrorCause {
     /// How it is counted.
     pub kind: ErrorKind,

@@ -5,7 +5,7 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 
 /// How many virtual users, when. k6's words.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub enum LoadModel {
     /// A fixed number of users for a fixed time.
     ConstantVus {
@@ -56,7 +56,7 @@ pub enum LoadModel {
 }
 
 /// Number of iterations of a load that they limit.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Iterations {
     /// Iterations of all users together: a fast user does more of them than a slow one.
     Shared(u64),
@@ -139,7 +139,7 @@ pub enum Arrivals {
 }
 
 /// A part of a `ramping-arrival-rate` load.
-#[derive(Debug, Clone, Copy, PartialEq)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct RateStage {
     /// How long it takes.
     pub duration: Duration,
@@ -150,7 +150,7 @@ pub struct RateStage {
 }
 
 /// A part of a `ramping-vus` load.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Stage {
     /// How long it takes.
     pub duration: Duration,
@@ -161,7 +161,7 @@ pub struct Stage {
 }
 
 /// How the number of users moves to a stage's target.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum StageShape {
     /// Evenly over the stage.
     Linear,

@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use super::{DataSource, Scenario};
 
 /// Everything the load engine needs for one trial.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct LoadPlan {
     /// Where to connect, one or more; virtual user `i` uses `targets[i % targets.len()]`.
     pub targets: Vec<SocketAddr>,
@@ -50,7 +50,7 @@ pub enum Protocol {
 }
 
 /// How connections are encrypted.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Tls {
     /// The name requested and verified: a DNS name or an address.
     pub server_name: String,
@@ -59,7 +59,7 @@ pub struct Tls {
 }
 
 /// Which certificates are trusted.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Trust {
     /// Those of the system's certificate authorities.
     System,
@@ -94,7 +94,7 @@ pub enum Retry {
 }
 
 /// How requests are traced.
-#[derive(Debug, Clone, Copy, PartialEq)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct Tracing {
     /// The share of requests whose `traceparent` says "sampled", 0 to 1.
     pub sample: f64,

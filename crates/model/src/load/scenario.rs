@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use super::{LoadModel, RequestTemplate};
 
 /// A population of virtual users that draw from the same flows.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Scenario {
     /// The scenario's name in the experiment file.
     pub name: String,
@@ -27,7 +27,7 @@ pub struct Scenario {
 }
 
 /// The length of a user's pauses, each drawn evenly from a range.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct ThinkTime {
     /// The shortest.
     pub from: Duration,
@@ -50,7 +50,7 @@ impl From<Duration> for ThinkTime {
 }
 
 /// The requests of an iteration, one after the other on one user's connection.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Flow {
     /// Its name; empty when the scenario has one flow only.
     pub name: String,
@@ -68,7 +68,7 @@ impl Flow {
 }
 
 /// A request with what is expected of its response and taken from it.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Step {
     /// Its name, unlike any other of the scenario's; empty when the scenario has one step only.
     pub name: String,
@@ -113,7 +113,7 @@ pub enum Cookies {
 }
 
 /// Condition that a response must meet.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub enum Check {
     /// Its status is one of these ranges, both ends included.
     Status(Vec<(u16, u16)>),
@@ -136,7 +136,7 @@ pub enum Check {
 }
 
 /// Value that is kept of a response.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Extract {
     /// The variable it becomes: an index that [`Segment::Variable`](super::Segment::Variable) names.
     pub variable: usize,
@@ -147,7 +147,7 @@ pub struct Extract {
 }
 
 /// Where in a response a value is found.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Place {
     /// In a JSON body, by an RFC 6901 JSON pointer. Texts as they are, numbers and the rest as JSON.
     Json(String),

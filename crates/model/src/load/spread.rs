@@ -1,7 +1,9 @@
 //! Lengths of time of which no distribution is kept.
 
+use serde::{Deserialize, Serialize};
+
 /// Count, sum and ends of some lengths of time, in nanoseconds: what is kept of a length whose distribution is not.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Spread {
     /// How many.
     pub count: u64,

@@ -2,8 +2,10 @@
 //!
 //! Which value fills a place is drawn by the load engine; here is only what the places are.
 
+use serde::{Deserialize, Serialize};
+
 /// An HTTP request with places to fill in.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RequestTemplate {
     /// The method, upper case.
     pub method: String,
@@ -18,7 +20,7 @@ pub struct RequestTemplate {
 }
 
 /// Text with places to fill in.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Template {
     /// In order.
     pub segments: Vec<Segment>,
@@ -32,7 +34,7 @@ impl Template {
 }
 
 /// A piece of a template.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Segment {
     /// Sent as it is.
     Text(String),

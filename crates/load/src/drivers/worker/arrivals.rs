@@ -43,10 +43,10 @@ pub(super) struct IterationCounts {
 }
 
 impl Arrivals {
-    /// A thread's part of a scenario's arrivals; `None` for a closed model.
+    /// A thread's part of a scenario's arrivals from an instant on; `None` for a closed model.
     pub(super) fn new(
         schedule: &Schedule,
-        start_ns: i64,
+        (start_ns, begin_ns): (i64, i64),
         part: Part,
         seed: u64,
         scenario: usize,
@@ -56,6 +56,9 @@ impl Arrivals {
         let mut arrivals =
             Self { due, start_ns, next_ns: 0, waiting: VecDeque::new(), fresh: 0, free, at_work: 0, at_end: None };
         arrivals.advance();
+        while arrivals.next_ns < begin_ns {
+            arrivals.advance();
+        }
         Some(arrivals)
     }
 
@@ -134,6 +137,7 @@ impl Arrivals {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::part::LoadPart;
     use crate::testing::plan;
     use narrows_model::load::{Arrivals as Spacing, LoadModel};
     use std::time::Duration;
@@ -143,8 +147,8 @@ mod tests {
     fn arrivals(rate: f64, seconds: u64, slots: usize) -> Arrivals {
         let duration = Duration::from_secs(seconds);
         let plan = plan(LoadModel::ConstantArrivalRate { rate, duration, vus_max: 9, arrivals: Spacing::Uniform });
-        let schedule = Schedule::new(&plan.scenarios[0]);
-        Arrivals::new(&schedule, S, Part { number: 0, of: 1 }, 1, 0, Free::new(0..slots, 1)).unwrap()
+        let schedule = Schedule::new(&plan.scenarios[0], &LoadPart::whole(1, S));
+        Arrivals::new(&schedule, (S, S), Part { number: 0, of: 1 }, 1, 0, Free::new(0..slots, 1)).unwrap()
     }
 
     fn users(n: usize) -> Vec<User> {

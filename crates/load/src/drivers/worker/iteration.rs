@@ -25,7 +25,7 @@ impl<T: Transport> Worker<'_, T> {
     pub(super) fn take_ticket(&mut self, slot: usize, begun_ns: i64) -> bool {
         let scenario = self.users[slot].scenario;
         let begun = self.populations[scenario].begun_of(slot);
-        if self.shared.schedules[scenario].take_ticket(begun_ns - self.shared.start_ns, begun) {
+        if self.shared.schedules[scenario].take_ticket(begun_ns - self.shared.start_ns(), begun) {
             return true;
         }
         // Time to see whether this scenario is over.

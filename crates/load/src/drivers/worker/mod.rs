@@ -25,6 +25,7 @@ use crate::data::Sources;
 use crate::drivers::transport::Transport;
 use crate::flows::Flows;
 use crate::outcome::ThreadUse;
+use crate::part::LoadPart;
 use crate::random::Random;
 use crate::recorder::{Cause, Recorder, ThreadTotals};
 use crate::request::Scratch;
@@ -56,16 +57,17 @@ const TIMED_OUT: Cause = Cause::Text("no complete response in time");
 /// Timeouts are looked for no more often than this.
 const DEADLINE_STEP_NS: i64 = 1_000_000;
 
-/// State that all threads of a load share.
+/// State that the threads of a part of a load share.
 pub(crate) struct LoadContext<'run> {
     pub(crate) plan: &'run LoadPlan,
     pub(crate) clock: Clock,
-    pub(crate) start_ns: i64,
+    pub(crate) part: LoadPart,
+    /// The beginning of the part's first second.
+    pub(crate) begin_ns: i64,
     pub(crate) sources: &'run Sources<'run>,
     pub(crate) flows: &'run Flows,
     /// One per scenario, in the plan's order.
     pub(crate) schedules: &'run [Schedule],
-    pub(crate) threads: usize,
     /// The caller's wish to stop.
     pub(crate) stop: &'run AtomicBool,
     /// Nobody listens to the results any more, or one of the threads failed.
@@ -73,6 +75,11 @@ pub(crate) struct LoadContext<'run> {
 }
 
 impl LoadContext<'_> {
+    /// The load's first instant.
+    pub(crate) fn start_ns(&self) -> i64 {
+        self.part.start_ns
+    }
+
     /// The address that a user connects from; `None` if the kernel chooses.
     pub(crate) fn client_address(&self, vu: u32) -> Option<IpAddr> {
         let all = &self.plan.client_addresses;
@@ -149,7 +156,7 @@ impl<'run, T: Transport> Worker<'run, T> {
             decoder: Decoder::default(),
             progress: Progress::Sending,
             busy: 0,
-            next_tick_ns: shared.start_ns,
+            next_tick_ns: shared.begin_ns,
             next_expiry_ns: 0,
             timeout_ns: nanos(shared.plan.timeout),
         }
@@ -157,7 +164,7 @@ impl<'run, T: Transport> Worker<'run, T> {
 
     /// Runs this thread's part of the load to its end.
     pub(crate) fn run(mut self) -> ThreadReport {
-        let begun_ns = self.shared.clock.now_ns();
+        let begun_ns = self.shared.clock.now_ns().max(self.shared.begin_ns);
         let cpu_before = thread_cpu();
         // Without this the kernel lets every timer be 50 µs late; where it refuses, they are.
         let _ = set_current_timer_slack(std::num::NonZeroU64::new(1));
@@ -232,14 +239,14 @@ impl<'run, T: Transport> Worker<'run, T> {
     }
 
     fn is_first_tick(&self) -> bool {
-        self.next_tick_ns == self.shared.start_ns
+        self.next_tick_ns == self.shared.begin_ns
     }
 
     /// Follows the number of users and sees whether the load is over.
     fn tick(&mut self, now: i64) {
-        let elapsed_ns = now - self.shared.start_ns;
-        // The load's first users are due at its start, however late the thread is.
-        let begin_ns = if self.is_first_tick() { self.shared.start_ns } else { now };
+        let elapsed_ns = now - self.shared.start_ns();
+        // The first users are due at the beginning, however late the thread is.
+        let begin_ns = if self.is_first_tick() { self.shared.begin_ns } else { now };
         self.next_tick_ns = now + TICK_NS;
         let stop = self.shared.stop.load(Ordering::Relaxed) || self.shared.deserted.load(Ordering::Relaxed);
         let mut over = true;
@@ -358,7 +365,7 @@ impl<'run, T: Transport> Worker<'run, T> {
             return now;
         }
         let in_time = self.populations.iter().zip(self.shared.schedules).filter_map(|(population, schedule)| {
-            let scheduled_ns = self.shared.start_ns + schedule.end_ns();
+            let scheduled_ns = self.shared.start_ns() + schedule.end_ns();
             (population.end_ns() == scheduled_ns).then_some(scheduled_ns)
         });
         in_time.fold(self.recorder.totals.last_done_ns, i64::max)

@@ -39,14 +39,15 @@ impl Population {
         let vus = thread as u32..schedule.vus_max();
         let targets = &shared.plan.targets;
         users.extend(
-            vus.step_by(shared.threads).map(|vu| User::new(scenario, vu, targets[vu as usize % targets.len()])),
+            vus.step_by(shared.part.of).map(|vu| User::new(scenario, vu, targets[vu as usize % targets.len()])),
         );
         let owned = users.len() - first_slot;
-        let end_ns = shared.start_ns + schedule.end_ns();
+        let end_ns = shared.start_ns() + schedule.end_ns();
         // Threads without a user of the scenario have no arrivals either.
-        let part = Part { number: thread, of: shared.threads.min(schedule.vus_max() as usize) };
-        let free = Free::new(first_slot..users.len(), period(targets.len(), shared.threads));
-        let arrivals = Arrivals::new(schedule, shared.start_ns, part, shared.plan.seed, scenario, free);
+        let part = Part { number: thread, of: shared.part.of.min(schedule.vus_max() as usize) };
+        let free = Free::new(first_slot..users.len(), period(targets.len(), shared.part.of));
+        let times_ns = (shared.start_ns(), shared.begin_ns);
+        let arrivals = Arrivals::new(schedule, times_ns, part, shared.plan.seed, scenario, free);
         Self {
             scenario,
             first_slot,
@@ -127,8 +128,8 @@ impl Population {
         }
         let schedule = &shared.schedules[self.scenario];
         let last_ns = to_ns.min(self.end_ns) - 1;
-        let vus = if from_ns >= self.end_ns { 0 } else { schedule.vus_at(last_ns - shared.start_ns) };
-        let active = share(vus, thread, shared.threads).min(self.owned);
+        let vus = if from_ns >= self.end_ns { 0 } else { schedule.vus_at(last_ns - shared.start_ns()) };
+        let active = share(vus, thread, shared.part.of).min(self.owned);
         let each = schedule.iterations_each();
         let own = self.own(users);
         let is_done = |at: &usize, each: u64| self.begun[*at] >= each && !own[*at].is_at_work();
@@ -153,7 +154,7 @@ impl<T: Transport> Worker<'_, T> {
         let is_open = self.shared.schedules[index].is_open();
         let population = &mut self.populations[index];
         let before = std::mem::replace(&mut population.vus, vus);
-        let active = share(vus, self.thread, self.shared.threads);
+        let active = share(vus, self.thread, self.shared.part.of);
         let newcomers = population.active..active;
         population.active = active;
         if is_open {

@@ -15,6 +15,7 @@ use crate::clock::Clock;
 use crate::data::Sources;
 use crate::drivers::transport::{Event, Exchanges, Failure, Order, Repeat, Response, Reuse, Transport};
 use crate::flows::Flows;
+use crate::part::LoadPart;
 use crate::random::Random;
 use crate::recorder::{Bounds, Cause, Message, Recorder, RowName, ThreadTotals};
 use crate::schedule::Schedule;
@@ -143,23 +144,24 @@ fn with_worker<R>(
     act: impl FnOnce(Worker<'_, ScriptedTransport>, &Receiver<Message>, &Rc<RefCell<Vec<Call>>>) -> R,
 ) -> R {
     let clock = Clock::new();
-    let (flows, sources) = (Flows::compile(plan).unwrap(), Sources::new(&plan.data));
-    let schedules: Vec<Schedule> = plan.scenarios.iter().map(Schedule::new).collect();
+    let part = LoadPart::whole(1, clock.now_ns());
+    let (flows, sources) = (Flows::compile(plan).unwrap(), Sources::new(&plan.data, part));
+    let schedules: Vec<Schedule> = plan.scenarios.iter().map(|scenario| Schedule::new(scenario, &part)).collect();
     let (stop, deserted) = (AtomicBool::new(false), AtomicBool::new(false));
     let shared = LoadContext {
         plan,
         clock,
-        start_ns: clock.now_ns(),
+        part,
+        begin_ns: part.start_ns,
         sources: &sources,
         flows: &flows,
         schedules: &schedules,
-        threads: 1,
         stop: &stop,
         deserted: &deserted,
     };
     let (out, messages) = sync_channel(SECONDS_MAX);
     let names = vec![RowName { scenario: "a".into(), request: String::new() }];
-    let bounds = Bounds { start_ns: shared.start_ns, of_windows: &[] };
+    let bounds = Bounds { start_ns: part.start_ns, of_windows: &[], first: 0 };
     let recorder = Recorder::new(0, bounds, names, Random::new(1, 1), out, &deserted);
     let calls = Rc::new(RefCell::new(Vec::new()));
     let script = script.iter().copied().collect();
@@ -283,7 +285,7 @@ fn a_response_while_the_request_is_being_sent_counts_and_has_no_phases() {
 #[test]
 fn a_user_whose_connection_is_refused_pauses_for_longer_each_time_until_a_response() {
     with_worker(&iterations(9), &[refused, refused, refused, kept], |mut worker, _, _| {
-        worker.tick(worker.shared.start_ns);
+        worker.tick(worker.shared.start_ns());
         let mut pauses = Vec::new();
         for _ in 0..3 {
             let begun_ns = worker.shared.clock.now_ns();
