@@ -8,8 +8,8 @@ use narrows_model::printable;
 use narrows_telemetry::secrets::{REDACTED, redact_text, redact_url};
 
 use crate::commands::{
-    attach, baseline, capacity, check, compare, completions, diagnose, diff, docs, export, import, init, kubernetes,
-    load, man, predict, query, report, run, sensitivity,
+    agent, attach, baseline, capacity, check, compare, completions, diagnose, diff, docs, export, import, init,
+    kubernetes, load, man, predict, query, report, run, sensitivity,
 };
 
 /// Puts a distributed service under load, watches every hop, and names the place that holds it back.
@@ -54,6 +54,8 @@ pub(crate) enum Command {
     Sensitivity(sensitivity::Arguments),
     /// Put load on one URL, with hey's flags and their meaning
     Load(Box<load::Arguments>),
+    /// Wait for work on this machine: send parts of the loads of `narrows run --agents`
+    Agent(agent::Arguments),
     /// Collect from a system that already runs, under any load, and report what is wrong with it
     Attach(Box<attach::Arguments>),
     /// Find the highest arrival rate that meets an experiment's objectives

@@ -1,5 +1,6 @@
 //! The `narrows` binary: a table of contents. Each subcommand is a file in `commands/`.
 
+mod agents;
 mod args;
 mod commands;
 mod complete;
@@ -26,6 +27,7 @@ fn main() -> std::process::ExitCode {
     let arguments = commands::load::with_two_dashes(std::env::args_os());
     let exit = match Args::try_parse_from(arguments).unwrap_or_else(|error| args::printable(error).exit()).command {
         Command::Run(arguments) => commands::run::execute(&arguments),
+        Command::Agent(arguments) => commands::agent::execute(&arguments),
         Command::Load(arguments) => commands::load::execute(&arguments),
         Command::Capacity(arguments) => commands::capacity::execute(&arguments),
         Command::Diagnose(arguments) => commands::diagnose::execute(&arguments),

@@ -4,6 +4,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
+use narrows_lab::agents::AgentsRequest;
 use narrows_lab::experiment::Experiment;
 use narrows_lab::run::{Begin, Options, Order, RunEnd, run};
 use narrows_model::comparison::Outcome as Concluded;
@@ -25,6 +26,8 @@ pub(crate) struct RunOptions<'a> {
     /// The run file.
     pub(crate) path: &'a Path,
     pub(crate) begin: Begin,
+    /// Agents that send the load; this process without.
+    pub(crate) agents: Option<AgentsRequest>,
 }
 
 /// How the outcome is printed.
@@ -63,6 +66,7 @@ pub(crate) fn run_until(wanted: &RunOptions<'_>, stop: &AtomicBool) -> Result<Ru
         path: wanted.path.to_owned(),
         begin: wanted.begin,
         guard_command: guard_command()?,
+        agents: wanted.agents.clone(),
     };
     let mut live = Live::new();
     let ended = run(&options, stop, &mut live);

@@ -16,6 +16,7 @@ use narrows_model::proof::Proof;
 use narrows_model::run::Trial;
 use narrows_telemetry::run_file::{Reader, Recorder};
 
+use crate::agents::AgentsRequest;
 use crate::comparison_plan::{ComparisonPlan, PLAN};
 use crate::experiment::{BoundCommand, Experiment};
 use crate::progress::{Event, Progress};
@@ -47,6 +48,8 @@ pub struct ComparisonRequest<'a> {
     pub path: PathBuf,
     /// See [`Options::guard_command`].
     pub guard_command: Vec<String>,
+    /// See [`Options::agents`].
+    pub agents: Option<AgentsRequest>,
 }
 
 /// How a comparison ended.
@@ -83,6 +86,7 @@ pub fn compare(
         path: wanted.path.clone(),
         begin: Begin::Fresh,
         guard_command: wanted.guard_command.clone(),
+        agents: wanted.agents.clone(),
     };
     let mut comparing = ComparisonWork {
         rules: Rules::new(wanted.pairs),

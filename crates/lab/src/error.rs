@@ -281,6 +281,26 @@ pub enum Error {
     /// The load engine.
     #[error(transparent)]
     Load(#[from] narrows_load::Error),
+    /// Agents that are to send the load.
+    #[error(transparent)]
+    Agents(#[from] narrows_agents::Error),
+    /// Agents, where a command makes the load.
+    #[error("agents send the scenarios of a load, but `load.command` makes this one")]
+    AgentsForCommand,
+    /// Agents of this process's own that are not just so many.
+    #[error("`--agents` without `--nats` starts agents here, expected a number from 1 to {most}")]
+    OwnAgents {
+        /// How many it may be.
+        most: usize,
+    },
+    /// The NATS server that this process started for its agents.
+    #[error("the NATS server for the agents {how}: {said}")]
+    OwnNats {
+        /// Its fate, as a clause.
+        how: String,
+        /// Its last lines.
+        said: String,
+    },
     /// The run file.
     #[error(transparent)]
     RunFile(#[from] narrows_telemetry::run_file::Error),

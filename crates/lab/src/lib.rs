@@ -5,6 +5,7 @@
 //! prints nothing: what happens is told to a [`progress::Progress`].
 
 mod adoption;
+pub mod agents;
 pub mod attach;
 pub mod capacity;
 mod cgroup;

@@ -13,8 +13,9 @@ use narrows_telemetry::otlp::{Receiver, Weights, is_loopback};
 use narrows_telemetry::run_file::{Reader, RunFile};
 
 use crate::adoption::AdoptedChildren;
+use crate::agents::{Agents, AgentsRequest};
 use crate::cluster::Found;
-use crate::experiment::{Experiment, Telemetry, Variant, redacted};
+use crate::experiment::{Experiment, LoadMaker, Telemetry, Variant, redacted};
 use crate::guard::Guard;
 use crate::leftovers::{Leftovers, new_mark};
 use crate::ports::Ports;
@@ -47,6 +48,8 @@ pub struct Options<'a> {
     pub begin: Begin,
     /// The command whose standard input reaches [`crate::guard::watch`].
     pub guard_command: Vec<String>,
+    /// Agents that send the load; this process without.
+    pub agents: Option<AgentsRequest>,
 }
 
 /// Whether a run starts or goes on.
@@ -196,6 +199,16 @@ fn run_trials(
     }
     let mark = new_mark(&run.id);
     let guard = Guard::start(&options.guard_command, &mark)?;
+    let is_resumed = options.begin == Begin::Resume;
+    let start = |wanted| {
+        // The mark of their own keeps them alive when that of a trial is looked for.
+        let own = new_mark(&format!("{}a", run.id));
+        Agents::start(wanted, &run.id, is_resumed, &own, &options.guard_command, &store)
+    };
+    if options.agents.is_some() && options.experiment.load.maker == LoadMaker::Command {
+        return Err(Error::AgentsForCommand);
+    }
+    let agents = options.agents.as_ref().map(start).transpose()?;
     let mut bench = Bench {
         experiment: options.experiment,
         mark,
@@ -215,11 +228,16 @@ fn run_trials(
         deployments: Found::default(),
         planned_faults: Vec::new(),
         faults: Faults::default(),
+        agents,
+        elsewhere: Vec::new(),
         stop,
     };
     let result = each_trial(&mut bench, file, &options.path, trials, todo, work, progress);
     for error in bench.deployments.restore() {
         progress.tell(&Event::Note(&format!("A Deployment stays as the last variant set it: {error}")));
+    }
+    if let Some(agents) = bench.agents.take() {
+        agents.stop();
     }
     bench.guard.done();
     sampler.stop();
@@ -308,6 +326,9 @@ fn one_trial(
         }
     };
     conclude::put_trial(&recorder, trial)?;
+    if let Some(agents) = &bench.agents {
+        agents.forget(trial.id);
+    }
     result
 }
 

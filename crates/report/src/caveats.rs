@@ -29,8 +29,10 @@ impl Caveat {
 pub(crate) fn caveats(outcome: &Outcome) -> Vec<Caveat> {
     let trials: Vec<&Trial> = outcome.evidence.trials.iter().map(|evidence| &evidence.trial).collect();
     let mut firsts: Vec<&TrialCaveat> = Vec::new();
-    let is_fault = |caveat: &TrialCaveat| matches!(caveat, TrialCaveat::Fault { .. });
-    for caveat in trials.iter().flat_map(|trial| &trial.caveats).filter(|caveat| !is_fault(caveat)) {
+    // These have tables of their own.
+    let has_table =
+        |caveat: &TrialCaveat| matches!(caveat, TrialCaveat::Fault { .. } | TrialCaveat::SentByAgent { .. });
+    for caveat in trials.iter().flat_map(|trial| &trial.caveats).filter(|caveat| !has_table(caveat)) {
         if !firsts.iter().any(|first| first.is_alike(caveat)) {
             firsts.push(caveat);
         }

@@ -9,12 +9,15 @@ mod logs;
 pub mod normalise;
 pub mod otlp;
 mod ranges;
+mod records;
 pub mod run_file;
 pub mod scrape;
 pub mod secrets;
 #[cfg(test)]
 mod testing;
 mod unicode;
+
+pub use records::Records;
 
 use narrows_model::series::{LogLine, Point, SeriesKey};
 use narrows_model::trace::Span;

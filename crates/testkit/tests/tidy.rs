@@ -11,10 +11,11 @@ use std::process::Command;
 use serde_json::{Value, json};
 
 /// Crates of `crates/` that may depend on more than `narrows-model`. The telemetry receiver uses the engines' library
-/// for accepting connections, and crates that read a user's files use the library for opening them.
-const JOINERS: [(&str, &[&str]); 6] = [
+/// for accepting connections, agents that for connecting to NATS, and crates that read a user's files use the library for opening them.
+const JOINERS: [(&str, &[&str]); 7] = [
     ("narrows-model", &[]),
     ("narrows-load", &["narrows-model", "narrows-files"]),
+    ("narrows-agents", &["narrows-model", "narrows-load", "narrows-nats", "narrows-sampler", "narrows-telemetry"]),
     ("narrows-telemetry", &["narrows-model", "narrows-files", "narrows-listener"]),
     ("narrows-sampler", &["narrows-model", "narrows-telemetry"]),
     ("narrows-report", &["narrows-model", "narrows-diagnose"]),
@@ -22,8 +23,10 @@ const JOINERS: [(&str, &[&str]); 6] = [
         "narrows-lab",
         &[
             "narrows-model",
+            "narrows-agents",
             "narrows-files",
             "narrows-load",
+            "narrows-nats",
             "narrows-sampler",
             "narrows-telemetry",
             "narrows-diagnose",
@@ -32,8 +35,14 @@ const JOINERS: [(&str, &[&str]); 6] = [
     ),
 ];
 /// Engines that are libraries, for programs to embed.
-const EMBEDDED: [&str; 5] =
-    ["engines/durable", "engines/durable-servers", "engines/listener", "engines/serving", "engines/system"];
+const EMBEDDED: [&str; 6] = [
+    "engines/durable",
+    "engines/durable-servers",
+    "engines/listener",
+    "engines/nats",
+    "engines/serving",
+    "engines/system",
+];
 const COMMAND_LINE: &str = "narrows";
 const PURE_CRATES: [&str; 5] = ["model", "diagnose", "report", "query", "predict"];
 const DETECTORS: &str = "crates/diagnose/src/detectors";

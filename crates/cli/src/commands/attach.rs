@@ -272,13 +272,13 @@ fn named(text: &str) -> Option<(&str, &str)> {
     text.split_once('=').filter(|(name, value)| !name.is_empty() && name.len() <= 200 && !value.is_empty())
 }
 
-fn named_pid(text: &str) -> Result<(String, u32), String> {
+pub(super) fn named_pid(text: &str) -> Result<(String, u32), String> {
     let (name, pid) = named(text).ok_or("expected a service and a process such as web=4711")?;
     let pid = pid.parse::<u32>().ok().filter(|pid| *pid > 0);
     pid.map(|pid| (name.to_owned(), pid)).ok_or_else(|| "expected a process id after `=`, such as web=4711".to_owned())
 }
 
-fn named_path(text: &str) -> Result<(String, PathBuf), String> {
+pub(super) fn named_path(text: &str) -> Result<(String, PathBuf), String> {
     let (name, path) = named(text).ok_or("expected a service and a group such as web=/sys/fs/cgroup/shop.slice")?;
     Ok((name.to_owned(), PathBuf::from(path)))
 }

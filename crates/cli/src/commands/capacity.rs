@@ -10,6 +10,7 @@ use narrows_lab::capacity::{Capacity, Fate, Probe, SearchEnd, SearchRequest, Ver
 use narrows_model::run::RunState;
 use narrows_model::units;
 
+use crate::agents::AgentsArguments;
 use crate::exit::{Exit, Failure};
 use crate::live::Live;
 use crate::running::{guard_command, unfinished};
@@ -53,6 +54,8 @@ pub(crate) struct Arguments {
     /// [default: runs/capacity-DATE-TIME]
     #[arg(long, value_name = "FILE")]
     out: Option<PathBuf>,
+    #[command(flatten)]
+    pub(crate) agents: AgentsArguments,
     /// Print the result as JSON
     #[arg(long)]
     json: bool,
@@ -113,6 +116,7 @@ pub(crate) fn execute(arguments: &Arguments) -> Outcome {
         repeats: arguments.repeat,
         path: path.clone(),
         guard_command: guard_command()?,
+        agents: arguments.agents.request(&experiment)?,
     };
     let stop =
         crate::signals::stop_flag().map_err(|error| Failure::new(format!("cannot listen for signals: {error}")))?;

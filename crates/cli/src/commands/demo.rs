@@ -90,6 +90,7 @@ fn one(arguments: &Arguments, demo: &Demo, out: Option<PathBuf>) -> Result<PathB
         time_scale,
         path: &path,
         begin: Begin::Fresh,
+        agents: None,
     };
     let (ended, outcome) = run_and_tell(&wanted, if arguments.verbose { Form::Text } else { Form::Brief })?;
     if ended.state != RunState::Complete {

@@ -18,7 +18,8 @@ macro_rules! page {
 }
 
 /// Every page in `docs/reference`; a test compares the two.
-static PAGES: [Page; 29] = [
+static PAGES: [Page; 30] = [
+    page!("agents"),
     page!("baseline"),
     page!("capacity"),
     page!("commands"),

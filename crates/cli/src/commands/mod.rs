@@ -1,5 +1,6 @@
 //! The subcommands, one file each: its arguments and what it does.
 
+pub(crate) mod agent;
 pub(crate) mod attach;
 pub(crate) mod baseline;
 pub(crate) mod capacity;

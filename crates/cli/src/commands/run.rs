@@ -14,6 +14,7 @@ use narrows_model::run::RunState;
 use narrows_predict::kept_sentence;
 
 use super::compare::VerdictArguments;
+use crate::agents::AgentsArguments;
 use crate::exit::{Exit, Failure};
 use crate::live::Live;
 use crate::running::{Form, RunOptions, factor, guard_command, run_and_tell, stop_flag, unfinished};
@@ -60,6 +61,8 @@ pub(crate) struct Arguments {
     /// Write the page and open it in a browser: $BROWSER, or the desktop's
     #[arg(long)]
     open: bool,
+    #[command(flatten)]
+    agents: AgentsArguments,
     /// Print the result as JSON
     #[arg(long)]
     json: bool,
@@ -94,6 +97,7 @@ pub(crate) fn execute(arguments: &Arguments) -> Outcome {
         time_scale: arguments.time_scale,
         path: &path,
         begin,
+        agents: arguments.agents.request(&experiment)?,
     };
     let (ended, outcome) = run_and_tell(&wanted, if arguments.json { Form::Json } else { Form::Text })?;
     if !arguments.json {
@@ -155,6 +159,7 @@ fn compare(
         time_scale: arguments.time_scale,
         path: path.to_owned(),
         guard_command: guard_command()?,
+        agents: arguments.agents.request(experiment)?,
     };
     let stop = stop_flag()?;
     let mut live = Live::new();

@@ -81,7 +81,7 @@ fn pages_of_the_reference_are_printed_and_the_nearest_is_proposed() {
     let bench = Bench::new("");
     let docs = |topic: &[&str]| bench.run(&[&["docs"][..], topic].concat());
     let list = text(&docs(&[]).stdout);
-    assert!(list.starts_with("baseline ") && list.contains("\nexperiment        The experiment file\n"), "{list}");
+    assert!(list.starts_with("agents ") && list.contains("\nexperiment        The experiment file\n"), "{list}");
     assert!(text(&docs(&["experiment"]).stdout).starts_with("# The experiment file\n"));
     assert!(text(&docs(&["n-plus-one"]).stdout).starts_with("# n-plus-one\n"));
     let near = docs(&["experimnt"]);

@@ -9,6 +9,7 @@ mod common;
 mod proxy;
 mod server;
 
+mod agents;
 mod attach;
 mod baseline;
 #[cfg(feature = "reference-systems")]

@@ -1,7 +1,7 @@
 //! Texts of limits of a trial: each one whole sentence or a few. Those about instrumentation are beside their checks.
 
 use narrows_model::caveat::{EndpointFault, FaultAction, Law, RequestBasis, SocketGap, SpanSource, TrialCaveat as C};
-use narrows_model::load::{ErrorCounts, Recovery, RecoveryEnd, ReportedLoad};
+use narrows_model::load::{ErrorCounts, PartSummary, Recovery, RecoveryEnd, ReportedLoad};
 use narrows_model::units;
 
 use crate::instrumentation::{
@@ -71,6 +71,11 @@ pub fn trial_caveat(caveat: &C) -> String {
                 if *is_restarted { "was started again" } else { "was not started again, because the load was over" };
             format!("{replica} {end} after {} of load and {then}.", units::duration(*after_ns))
         }
+        C::SentByAgent { part } => sent_by_agent(part),
+        C::RecordsDropped { agent, records } => format!(
+            "Agent {agent} had no room for {} records of the services that it looked at: figures of these are missing.",
+            units::count(*records)
+        ),
         C::Fault { replica, action, after_ns, at_ns, recovery } => {
             format!("{}: {}", fault(replica, *action, *after_ns), recovered(recovery, *at_ns))
         }
@@ -488,6 +493,14 @@ fn sockets_not_sampled(gap: SocketGap) -> String {
             counted(count, "connection", "connections")
         ),
     }
+}
+
+fn sent_by_agent(part: &PartSummary) -> String {
+    let PartSummary { agent, threads, of, clock, .. } = part;
+    let offset = units::duration(clock.offset_ns.unsigned_abs() as f64);
+    let side = if clock.offset_ns < 0 { "behind" } else { "ahead" };
+    let sent = units::count(part.sent);
+    format!("Agent {agent} sent {sent} requests with {threads} of {of} load threads; its clock was {offset} {side}.")
 }
 
 #[cfg(test)]

@@ -29,6 +29,7 @@ pub use search::{Ceiling, Edge, Fate};
 pub use verdict::{Capacity, Verdict};
 
 use crate::Error;
+use crate::agents::AgentsRequest;
 use crate::experiment::{BoundCommand, Experiment, LoadMaker, Objective};
 use crate::progress::{Event, Progress};
 use crate::run::{Begin, Options, Order, RunEnd, run_with};
@@ -75,6 +76,8 @@ pub struct SearchRequest<'a> {
     pub path: PathBuf,
     /// See [`Options::guard_command`].
     pub guard_command: Vec<String>,
+    /// See [`Options::agents`].
+    pub agents: Option<AgentsRequest>,
 }
 
 /// How a search ended.
@@ -109,6 +112,7 @@ pub fn search(wanted: &SearchRequest<'_>, stop: &AtomicBool, progress: &mut dyn 
         path: wanted.path.clone(),
         begin: Begin::Fresh,
         guard_command: wanted.guard_command.clone(),
+        agents: wanted.agents.clone(),
     };
     let mut searching = SearchWork { wanted, objectives, left_out, capacities: Vec::new() };
     let ended = run_with(&options, &mut searching, stop, progress)?;

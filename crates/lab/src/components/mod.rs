@@ -32,7 +32,7 @@ pub(crate) mod workshop;
 mod galera;
 mod haproxy;
 mod mariadb;
-mod nats;
+pub(crate) mod nats;
 mod nginx;
 mod postgres;
 mod redis;

@@ -48,6 +48,7 @@ pub(crate) use declaration::{Declaration, Url};
 pub use declaration::{Protocol, Settings};
 pub use error::{ExperimentError, FileError, nearest};
 pub use language::Language;
+pub use load::agents::LoadAgents;
 pub use objective::{Abort, Metric, Objective, Op};
 pub(crate) use observe::ServerKind;
 pub use observe::ServerUrl;
@@ -70,7 +71,7 @@ use grammar::check::{self, Pass};
 use grammar::{complete, top};
 use load::address::{self, Address};
 use load::data::DataFiles;
-use load::{command, target};
+use load::{agents, command, target};
 use placeholders::names::{self, Names, Values};
 use secrets::Secrets;
 use system::network::{self, Network};
@@ -120,6 +121,8 @@ pub struct Load {
     pub target: Option<String>,
     /// Who makes it.
     pub maker: LoadMaker,
+    /// Agents that send it; this machine without.
+    pub agents: Option<LoadAgents>,
 }
 
 /// Who makes the load.
@@ -356,7 +359,7 @@ impl Experiment {
 
 fn load_of(at: At<'_>) -> Load {
     let maker = if at.has(&command::COMMAND) { LoadMaker::Command } else { LoadMaker::Scenarios };
-    Load { target: at.read(&target::TARGET), maker }
+    Load { target: at.read(&target::TARGET), maker, agents: agents::agents(at) }
 }
 
 /// A length of time as experiment files have it, such as `250ms`, `1.5s`, `1m30s`; `None` if it is not one.

@@ -15,6 +15,7 @@ mod root_spans;
 mod services;
 mod under_load;
 
+use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -31,6 +32,7 @@ use narrows_telemetry::scrape::Scraper;
 
 use crate::Error;
 use crate::adoption::AdoptedChildren;
+use crate::agents::Agents;
 use crate::attach::missing_pages;
 use crate::cluster::{Cluster, Found};
 use crate::components::gauges::Poller;
@@ -156,6 +158,10 @@ pub(crate) struct Bench<'a> {
     pub(crate) planned_faults: Vec<Fault>,
     /// Those of the load under way.
     pub(crate) faults: Faults,
+    /// Agents that send the load; this process without.
+    pub(crate) agents: Option<Agents>,
+    /// Replicas of the trial that somebody else has started, by their addresses.
+    pub(crate) elsewhere: Vec<(SocketAddr, String, u32)>,
     pub(crate) stop: &'a AtomicBool,
 }
 
@@ -172,6 +178,7 @@ impl Bench<'_> {
         let folder = self.scratch_folder(trial.id)?;
         let heard_before = self.receiver.stats();
         let mut running = Vec::new();
+        self.elsewhere.clear();
         let result = self.start_and_load(variant, trial, &folder, &mut running, work, progress);
         progress.tell(&Event::Stopping);
         if result.is_ok() {

@@ -289,6 +289,7 @@ impl Bench<'_> {
     ) -> Result<(), Error> {
         let Start::Elsewhere { place, address, ready, .. } = &service.start else { return Ok(()) };
         self.sampler.name_peer(*address, &service.name, service.replica);
+        self.elsewhere.push((*address, service.name.clone(), service.replica));
         progress.tell(&Event::Awaiting { service: &service.name, place: &place.to_string() });
         let started = pids(running);
         let mut meanwhile = || {

@@ -1,15 +1,18 @@
 //! The load of a trial, written down while it happens.
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, sync_channel};
 use std::time::Duration;
 
+use narrows_agents::{AgentsEvent, MergedLoad, WatchedReplica};
 use narrows_load::{Clock, LoadOutcome, PlannedWindow, placed};
 use narrows_model::caveat::TrialCaveat;
 use narrows_model::load::{LoadBatch, LoadPlan, LoadSecond};
-use narrows_model::run::{Trial, Window};
+use narrows_model::run::{Machine, ServiceInstance, Trial, Window};
 
 use crate::Error;
+use crate::agents::{self, SentLoad};
 use crate::environment::cores;
 use crate::progress::{Event, Progress};
 use crate::trial::early_end::EarlyEnd;
@@ -18,6 +21,8 @@ use crate::trial::services::{RunningReplica, pids};
 use crate::trial::{Bench, Faults, WATCH_INTERVAL};
 
 const BATCHES_IN_FLIGHT: usize = 64;
+/// How long telemetry is awaited that agents receive, at least: exporters send every 5 s.
+const SETTLE_MIN: Duration = Duration::from_millis(5_500);
 
 /// Ends the load when it is dropped, so that nothing waits for a load that nobody follows any more.
 struct EndsLoad<'a>(&'a AtomicBool);
@@ -94,19 +99,45 @@ impl Bench<'_> {
         let (outcome, fate) = std::thread::scope(|scope| {
             let (plan, end_load) = (&plan, &end_load);
             let (sender, batches) = sync_channel(BATCHES_IN_FLIGHT);
-            let load = scope.spawn(move || narrows_load::run(plan, Clock::new(), end_load, &sender));
+            let (tell, told) = agents::events();
+            let sent = SentLoad {
+                trial: trial.id,
+                plan,
+                is_elsewhere: pids(running).is_empty(),
+                peers: self.elsewhere.clone(),
+                settle: self.experiment.telemetry.settle.max(SETTLE_MIN),
+                store: Arc::clone(&self.store),
+            };
+            let agents = self.agents.take();
+            let load = scope.spawn(move || {
+                let result = match &agents {
+                    None => narrows_load::run(plan, Clock::new(), end_load, &sender)
+                        .map(MergedLoad::whole)
+                        .map_err(Error::from),
+                    Some(agents) => agents.run(sent, end_load, &sender, &tell),
+                };
+                (result, agents)
+            });
             let ends_load = EndsLoad(end_load);
             let lives = Lives::new();
             let windows = &windows;
             let mut follower =
-                Follower { bench: self, trial, windows, duration, first_ns: None, lives, onlooker, progress };
+                Follower { bench: self, trial, windows, duration, first_ns: None, lives, onlooker, told, progress };
             let followed = follower.follow(batches, running, end_load);
             follower.bench.faults.end(running, &*follower.bench.store);
             note_the_ended(running, follower.trial, follower.progress);
             drop(ends_load);
             (load.join(), followed)
         });
-        let outcome = outcome.unwrap_or_else(|panic| std::panic::resume_unwind(panic))?;
+        let (sent, agents) = outcome.unwrap_or_else(|panic| std::panic::resume_unwind(panic));
+        self.agents = agents;
+        let sent = match sent {
+            Ok(sent) => sent,
+            // Agents may fail because the run was ended.
+            Err(error) => return fate.and(Err(error)),
+        };
+        agents::keep(&sent, trial);
+        let outcome = sent.outcome;
         let windows = placed(&windows, first_window, outcome.started_ns, Some(outcome.ended_ns));
         Ok(FinishedLoad { outcome, windows, fate })
     }
@@ -127,6 +158,8 @@ struct Follower<'a, 'b> {
     first_ns: Option<i64>,
     lives: Lives,
     onlooker: &'a mut Onlooker<'a>,
+    /// News of agents.
+    told: Receiver<AgentsEvent>,
     progress: &'a mut dyn Progress,
 }
 
@@ -148,8 +181,12 @@ impl Follower<'_, '_> {
                     }
                 }
                 Err(RecvTimeoutError::Timeout) => {}
-                Err(RecvTimeoutError::Disconnected) => return fate,
+                Err(RecvTimeoutError::Disconnected) => {
+                    self.hear()?;
+                    return fate;
+                }
             }
+            self.hear()?;
             if fate.is_ok() {
                 self.bench.faults.tend(running, &*self.bench.store);
                 fate = self.bench.look_around(&mut self.lives, running, None, self.trial, self.progress);
@@ -158,6 +195,21 @@ impl Follower<'_, '_> {
                 end_load.store(true, Ordering::Relaxed);
             }
         }
+    }
+
+    /// Takes the news of agents.
+    fn hear(&mut self) -> Result<(), Error> {
+        for event in self.told.try_iter() {
+            if let AgentsEvent::Sees { replicas, .. } = &event {
+                for WatchedReplica { service, replica, pid } in replicas {
+                    let instance = ServiceInstance::watched(service, *replica, *pid);
+                    let there = ServiceInstance { machine: Machine::Unknown, ..instance };
+                    self.bench.recorder.put_service(self.trial.id, &there)?;
+                }
+            }
+            self.progress.tell(&Event::Note(&agents::note(&event)));
+        }
+        Ok(())
     }
 
     fn keep(&mut self, batch: LoadBatch) -> Result<Onward, Error> {

@@ -5,6 +5,7 @@ use super::instrumentation::{
     UnseenDatabaseCalls, ZeroDurations,
 };
 use super::trial::TrialCaveat;
+use crate::load::PartSummary;
 
 impl TrialCaveat {
     /// True if both are of one kind and about one place, so that at most their numbers differ.
@@ -22,6 +23,8 @@ impl TrialCaveat {
             | C::ServiceElsewhere { service: place, .. }
             | C::KilledAtStop { replica: place, .. }
             | C::ReplicaEnded { replica: place, .. }
+            | C::RecordsDropped { agent: place, .. }
+            | C::SentByAgent { part: PartSummary { agent: place, .. } }
             | C::Fault { replica: place, .. }
             | C::FaultNotReached { service: place, .. }
             | C::MetricsNotReported { replica: place, .. }

@@ -7,7 +7,7 @@ use super::instrumentation::{
     DifferentClocks, DoubledSpans, EndlessCalls, MissingParents, NegativeDurations, NestedDoubles, OwnParents,
     PoolSpans, RepeatedIds, SampledTraces, TracesWithoutRequest, UnseenDatabaseCalls, ZeroDurations,
 };
-use crate::load::{Recovery, ReportedLoad};
+use crate::load::{PartSummary, Recovery, ReportedLoad};
 
 /// Limit of what a trial shows: an event that its figures include, data that is missing, or a sign that figures are wrong.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -95,6 +95,18 @@ pub enum TrialCaveat {
         after_ns: f64,
         /// True if it was started again before the load was over.
         is_restarted: bool,
+    },
+    /// An agent sent a part of the load.
+    SentByAgent {
+        /// Part.
+        part: PartSummary,
+    },
+    /// An agent that looked at services had no room for some of their records.
+    RecordsDropped {
+        /// Name of the agent.
+        agent: String,
+        /// How many, at least 1.
+        records: u64,
     },
     /// A fault that the experiment specifies.
     Fault {

@@ -3,6 +3,7 @@
 //! A page is read from the top and a terminal from the bottom, where the eye rests when it stops scrolling: so a page has
 //! details at the end, and the terminal has conclusions there.
 
+mod agents;
 mod background;
 mod calls;
 mod caveats;
@@ -47,13 +48,14 @@ enum Chapter {
 /// Builds a section; without blocks if the outcome has nothing for it.
 type Build = fn(&Context<'_>) -> Section;
 
-const SECTIONS: [(Chapter, Build); 22] = [
+const SECTIONS: [(Chapter, Build); 23] = [
     (Chapter::Figures, warnings::section),
     (Chapter::Figures, steps::section),
     (Chapter::Figures, panels::overview),
     (Chapter::Figures, variants::section),
     (Chapter::Figures, costs::section),
     (Chapter::Figures, load::section),
+    (Chapter::Figures, agents::section),
     (Chapter::Figures, limits::section),
     (Chapter::Figures, reasons::section),
     (Chapter::Figures, objectives::section),

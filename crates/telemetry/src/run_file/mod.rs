@@ -59,6 +59,7 @@ pub use file::RunFile;
 pub use query::{QueryError, QueryLimits};
 pub use reader::Reader;
 pub use recorder::Recorder;
+pub(crate) use redaction::clean;
 
 /// The version of run files that this program writes and reads: `PRAGMA user_version`.
 pub const SCHEMA_VERSION: i64 = 5;

@@ -208,6 +208,7 @@ fn searched(
         repeats: bounds.repeats,
         path: path.clone(),
         guard_command: guard_command()?,
+        agents: arguments.agents.request(&prepared.experiment)?,
     };
     let mut live = Live::new();
     let searched = search(&wanted, stop, &mut live);

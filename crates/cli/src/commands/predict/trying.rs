@@ -23,6 +23,7 @@ use narrows_predict::{
 use narrows_report::text::made;
 
 use super::{Arguments, change, failure};
+use crate::agents::AgentsArguments;
 use crate::commands::{print_json, print_painted, read_experiment, say_where, style};
 use crate::exit::{Exit, Failure};
 use crate::live::Live;
@@ -110,6 +111,7 @@ pub(super) fn execute(arguments: &Arguments, text: &str) -> Outcome {
         time_scale: arguments.trying.time_scale.unwrap_or(outcome.evidence.run.time_scale),
         path: path.clone(),
         guard_command: guard_command()?,
+        agents: AgentsArguments::default().request(&changed.experiment)?,
     };
     measure(&wanted)?;
     let tried = tried(&path, &wanted, made_change, prediction)?;

@@ -9,6 +9,7 @@ use narrows_model::run::RunState;
 
 use super::plan::{Parameter, Plan};
 use super::subject::Subject;
+use crate::agents::AgentsArguments;
 use crate::exit::Failure;
 use crate::running::{RunOptions, run_until};
 use crate::stderr;
@@ -129,6 +130,7 @@ fn one(step: &Step<'_>, begin: Begin, stop: &AtomicBool) -> Result<(), Failure> 
             time_scale: step.subject.time_scale,
             path: &step.path,
             begin,
+            agents: AgentsArguments::default().request(step.experiment)?,
         },
         stop,
     )?;

@@ -42,7 +42,8 @@ pub(super) static ENTRY: Entry = Entry {
     sidecar: None,
 };
 
-static PROGRAM: Program = Program {
+/// The server's program.
+pub(crate) static PROGRAM: Program = Program {
     name: "NATS",
     used_for: "`nats:`",
     binary: "nats-server",

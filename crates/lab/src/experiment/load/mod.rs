@@ -1,6 +1,7 @@
 //! From the load of the file to the plan that the load engine runs, or to the command that makes the load instead.
 
 pub(crate) mod address;
+pub(crate) mod agents;
 pub(crate) mod checks;
 pub(crate) mod client_addresses;
 pub(crate) mod command;
@@ -29,6 +30,7 @@ use super::grammar::shape::{Field, Map, NamedMap, Rule, Shape};
 use super::grammar::values::{DURATION, FLAG, MANY, POSITIVE_DURATION};
 use super::language::Language;
 use super::placeholders::names::Values;
+use agents::{AGENTS, WHEN_AGENT_LOST};
 use client_addresses::CLIENT_ADDRESSES;
 use command::{COMMAND, CWD, ENV, LIMIT, RESULTS};
 use data::{DATA_SOURCES, DataFiles, Sources};
@@ -90,7 +92,7 @@ const CONNECTIONS: Key<Connections> = Key::default(
 const THREADS: Key<usize> = Key::optional(
     "threads",
     parameter(&Whole::new(1, 1024)),
-    "Threads that send, at most as many as there are cores. Without it, half of the cores.",
+    "Threads that send, at most as many as there are cores. Without it, half of the cores. Agents have an option for theirs.",
 );
 
 pub(super) const SCENARIOS: Field = optional(
@@ -113,6 +115,8 @@ const LOAD_SHAPE: Shape = Shape::Map(Map {
         TRACING,
         CONNECTIONS.field,
         THREADS.field,
+        AGENTS.field,
+        WHEN_AGENT_LOST.field,
         SCENARIOS,
         DATA_SOURCES,
         COMMAND,
@@ -124,6 +128,7 @@ const LOAD_SHAPE: Shape = Shape::Map(Map {
     rules: &[
         Rule::ExactlyOne(&[SCENARIOS.given(), COMMAND.given()]),
         Rule::Needs(SCENARIOS.name(), TARGET.name()),
+        Rule::OnlyBeside(&[WHEN_AGENT_LOST.name()], AGENTS.name()),
         Rule::OnlyBeside(&[ENV.name(), CWD.name(), RESULTS.name(), LIMIT.name()], COMMAND.name()),
         Rule::OnlyBeside(
             &[
@@ -137,6 +142,7 @@ const LOAD_SHAPE: Shape = Shape::Map(Map {
                 TRACING.name(),
                 CONNECTIONS.name(),
                 THREADS.name(),
+                AGENTS.name(),
                 DATA_SOURCES.name(),
             ],
             SCENARIOS.name(),

@@ -1,0 +1,184 @@
+//! The connection, and the few requests that are made on it.
+
+use std::time::Duration;
+
+use async_nats::connection::State;
+use async_nats::jetstream::context::{AccountErrorKind, CreateStreamErrorKind, GetStreamErrorKind};
+use async_nats::jetstream::message::PublishMessage;
+use async_nats::jetstream::stream::{Config, LastRawMessageErrorKind, StorageType};
+use async_nats::jetstream::{Context, ContextBuilder, ErrorCode};
+use async_nats::{Client, ConnectOptions, Subject};
+use bytes::Bytes;
+use narrows_nats::{NatsAddress, innermost};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+
+use crate::Error;
+use crate::messages::Response;
+use crate::subjects;
+
+/// How long a request may take.
+pub(crate) const CALL_TIMEOUT: Duration = Duration::from_secs(5);
+const PING_EVERY: Duration = Duration::from_secs(1);
+/// How long to wait before a failed request is made again.
+const PAUSE: Duration = Duration::from_millis(200);
+/// How long messages of a trial are kept if nobody removes them.
+const KEPT_FOR: Duration = Duration::from_secs(48 * 3600);
+/// The most bytes that are kept of a trial.
+const STREAM_BYTES_MAX: i64 = 4 << 30;
+/// For so long a message that is sent again is recognised.
+const SENT_AGAIN_WITHIN: Duration = Duration::from_secs(10 * 60);
+
+/// The connection.
+#[derive(Debug, Clone)]
+pub(crate) struct Link {
+    pub(crate) client: Client,
+    context: Context,
+    server: String,
+}
+
+impl Link {
+    /// Connects, once. From then on a lost connection is sought again without end.
+    pub(crate) async fn open(address: &NatsAddress, name: &str) -> Result<Self, Error> {
+        let options = ConnectOptions::new().name(name).ping_interval(PING_EVERY).request_timeout(Some(CALL_TIMEOUT));
+        let connected = address.connect(options).await;
+        let client = connected.map_err(|reason| Error::Connect { server: address.to_string(), reason })?;
+        let context = ContextBuilder::new().timeout(CALL_TIMEOUT).build(client.clone());
+        Ok(Self { client, context, server: address.to_string() })
+    }
+
+    pub(crate) fn server(&self) -> &str {
+        &self.server
+    }
+
+    pub(crate) fn is_connected(&self) -> bool {
+        self.client.connection_state() == State::Connected
+    }
+
+    /// A failed request, as an error.
+    pub(crate) fn failed<E: std::error::Error>(&self, action: &'static str) -> impl Fn(E) -> Error {
+        let server = self.server.clone();
+        move |error| Error::Server { server: server.clone(), action, reason: innermost(&error) }
+    }
+
+    /// Asks an agent, which may take some time to response.
+    pub(crate) async fn ask<T: DeserializeOwned>(
+        &self,
+        agent: &str,
+        command: &'static str,
+        body: Bytes,
+    ) -> Result<T, Error> {
+        let silent = || Error::Silent { agent: agent.to_owned(), action: command, waited: CALL_TIMEOUT };
+        let response = self.client.request(subjects::command(agent, command), body).await.map_err(|_| silent())?;
+        let response: Response<T> = serde_json::from_slice(&response.payload).map_err(|error| Error::Refused {
+            agent: agent.to_owned(),
+            reason: format!("its response says nothing: {error}"),
+        })?;
+        response.map_err(|reason| Error::Refused { agent: agent.to_owned(), reason })
+    }
+
+    /// Says something that nobody has to hear.
+    pub(crate) async fn say(&self, subject: String, message: &impl Serialize) {
+        // While the connection is lost this would wait, and what it says would be old when it is heard.
+        if self.is_connected() {
+            let _ = self.client.publish(subject, json(message)).await;
+        }
+    }
+
+    /// Whether the stream of a trial is there.
+    pub(crate) async fn has_stream(&self, run: &str, trial: i64) -> Result<bool, Error> {
+        match self.context.get_stream(subjects::stream(run, trial)).await {
+            Ok(_) => Ok(true),
+            Err(error) => match error.kind() {
+                GetStreamErrorKind::JetStream(said) if said.error_code() == ErrorCode::STREAM_NOT_FOUND => Ok(false),
+                _ if self.has_no_jetstream().await => Err(Error::NoJetStream { server: self.server.clone() }),
+                _ => Err(self.failed("look for the trial's reports")(error)),
+            },
+        }
+    }
+
+    async fn has_no_jetstream(&self) -> bool {
+        let asked = self.context.query_account().await;
+        asked.is_err_and(|error| matches!(error.kind(), AccountErrorKind::JetStreamUnavailable))
+    }
+
+    /// Makes the stream of a trial.
+    pub(crate) async fn make_stream(&self, run: &str, trial: i64) -> Result<(), Error> {
+        let config = Config {
+            name: subjects::stream(run, trial),
+            subjects: vec![subjects::reports(run, trial, "*")],
+            max_age: KEPT_FOR,
+            max_bytes: STREAM_BYTES_MAX,
+            duplicate_window: SENT_AGAIN_WITHIN,
+            storage: StorageType::File,
+            ..Config::default()
+        };
+        let error = match self.context.create_stream(config).await {
+            Ok(_) => return Ok(()),
+            Err(error) => error,
+        };
+        Err(match error.kind() {
+            CreateStreamErrorKind::JetStreamUnavailable => Error::NoJetStream { server: self.server.clone() },
+            _ => self.failed("make a stream for the trial's reports")(error),
+        })
+    }
+
+    /// Removes the stream of a trial, if it is there.
+    pub(crate) async fn remove_stream(&self, run: &str, trial: i64) {
+        let _ = self.context.delete_stream(subjects::stream(run, trial)).await;
+    }
+
+    /// Adds a message to a stream, once, however often it has to be sent, and gives its number there; `None` if `is_over` said
+    /// so before a server could be reached.
+    ///
+    /// # Errors
+    /// Reason of the server against it, once `is_over` says so.
+    pub(crate) async fn report(
+        &self,
+        subject: &str,
+        id: &str,
+        message: Bytes,
+        is_over: impl Fn() -> bool,
+    ) -> Result<Option<u64>, String> {
+        loop {
+            let message = PublishMessage::build().payload(message.clone()).message_id(id);
+            let failed = match self.context.send_publish(subject.to_owned(), message).await {
+                Ok(sent) => match sent.await {
+                    Ok(added) => return Ok(Some(added.sequence)),
+                    Err(error) => innermost(&error),
+                },
+                Err(error) => innermost(&error),
+            };
+            if is_over() {
+                return if self.is_connected() { Err(failed) } else { Ok(None) };
+            }
+            tokio::time::sleep(PAUSE).await;
+        }
+    }
+
+    /// The message with this number in the stream of a trial and its subject; `None` as long as there is none, or no server
+    /// that has it.
+    pub(crate) async fn read(&self, run: &str, trial: i64, sequence: u64) -> Result<Option<(Subject, Bytes)>, Error> {
+        let failed = "read the trial's reports";
+        let stream =
+            self.context.get_stream_no_info(subjects::stream(run, trial)).await.map_err(self.failed(failed))?;
+        let error = match stream.get_raw_message(sequence).await {
+            Ok(message) => return Ok(Some((message.subject, message.payload))),
+            Err(error) => error,
+        };
+        match error.kind() {
+            LastRawMessageErrorKind::NoMessageFound => Ok(None),
+            LastRawMessageErrorKind::JetStream(said) if said.error_code() == ErrorCode::STREAM_NOT_FOUND => {
+                Err(self.failed(failed)(error))
+            }
+            // No server responses: one that restarts has all of it again.
+            _ => Ok(None),
+        }
+    }
+}
+
+/// A message as JSON.
+pub(crate) fn json(message: &impl Serialize) -> Bytes {
+    // No type here has a map with keys that are no text, which is what can fail.
+    serde_json::to_vec(message).unwrap_or_default().into()
+}
