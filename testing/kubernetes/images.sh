@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Packs the images that the manifests in deploy/kubernetes need for a cluster without a registry: Narrows, and PostgreSQL
-# and MariaDB where this machine has them.
+# Packs the images that the manifests in deploy/kubernetes need for a cluster without a registry: Narrows, and PostgreSQL,
+# MariaDB and NATS where this machine has them.
 #
 # Usage: testing/kubernetes/images.sh NARROWS     the binary, such as target/release/narrows
 #
@@ -91,4 +91,11 @@ exec /usr/sbin/mariadbd --no-defaults --datadir="$data" --socket=/run/mysqld/mys
 '
 else
   echo "no MariaDB on this machine: apt-get install mariadb-server" >&2
+fi
+
+if [ -x /usr/sbin/nats-server ]; then
+  image localhost/nats:1 "$out/nats.tar" --user 999:999 --entry /nats-server --text "/etc/passwd=$(accounts nats)" \
+    /usr/sbin/nats-server:/nats-server
+else
+  echo "no NATS on this machine: apt-get install nats-server" >&2
 fi

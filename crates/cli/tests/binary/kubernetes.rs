@@ -60,12 +60,16 @@ fn the_reference_systems_run_on_a_real_cluster() {
         skip("no Kubernetes to start: testing/kubernetes/build.sh builds one, and root starts it");
         return;
     }
-    let proof = Command::new(root().join("testing/kubernetes/prove.sh"))
-        .args([env!("CARGO_BIN_EXE_narrows"), "0.2"])
-        .output()
-        .unwrap();
-    let said = [proof.stdout, proof.stderr].map(|text| String::from_utf8_lossy(&text).into_owned()).concat();
-    assert!(proof.status.success(), "{said}");
+    // One after the other: both start a cluster.
+    for script in [&["prove.sh", "0.2"][..], &["agents.sh"]] {
+        let proof = Command::new(root().join("testing/kubernetes").join(script[0]))
+            .arg(env!("CARGO_BIN_EXE_narrows"))
+            .args(&script[1..])
+            .output()
+            .unwrap();
+        let said = [proof.stdout, proof.stderr].map(|text| String::from_utf8_lossy(&text).into_owned()).concat();
+        assert!(proof.status.success(), "{said}");
+    }
 }
 
 /// Needs podman with names for pods, PostgreSQL, and root.
