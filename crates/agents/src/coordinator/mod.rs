@@ -37,7 +37,8 @@ pub use crate::parts::MergedLoad;
 
 /// Time between the last word to the agents and the load's first instant.
 const LEAD: Duration = Duration::from_secs(1);
-/// Further time for each agent that is to look at services.
+/// Further time for each agent that sends, and for each that is to look at services.
+const SENDER_LEAD: Duration = Duration::from_millis(20);
 const EYE_LEAD: Duration = Duration::from_millis(200);
 /// The least that must be left of it when all have agreed.
 const LEAD_LEFT: Duration = Duration::from_millis(100);
@@ -51,7 +52,6 @@ const ALONE: Duration = Duration::from_secs(60);
 const TAKE_OVER_AFTER: Duration = Duration::from_secs(1);
 /// How long agents may take to end their parts once they were told to, beside the drain of the load.
 const END_TIMEOUT: Duration = Duration::from_secs(5);
-
 /// The most senders of reports that are listened to.
 const SENDERS_MAX: usize = 4096;
 
@@ -258,7 +258,7 @@ impl Conductor<'_> {
         try_join_all(agents.iter().map(|agent| deliver(link, load, &agent.name, &packed))).await?;
         link.make_stream(load.run, load.trial).await?;
         let now_ns = self.clock.now_ns();
-        let lead = LEAD + EYE_LEAD * eyes.len() as u32;
+        let lead = LEAD + SENDER_LEAD * agents.len() as u32 + EYE_LEAD * eyes.len() as u32;
         let start_ns = now_ns + lead.as_nanos() as i64;
         self.decide(Report::Begun(Begun { load: now_ns, start_ns, threads: total })).await?;
         for eye in eyes {
