@@ -74,6 +74,6 @@ fn customer_360_without_its_sidecars_is_predicted() {
 fn requests_that_arrive_together_wait_for_each_other_with_and_without_sidecars() {
     let run = recording("customer-360");
     check(&run, ("sidecar-equal-rate", "remove-sidecar", "plain-equal-rate", 0.01, 0.17));
-    check(&run, ("plain-equal-rate", "add-sidecar=,42", "sidecar-equal-rate", 0.01, 0.15));
+    check(&run, ("plain-equal-rate", "add-sidecar=,72", "sidecar-equal-rate", 0.01, 0.15));
     check(&run, ("envoy-equal-rate", "remove-sidecar", "plain-equal-rate", 0.01, 0.20));
 }
