@@ -199,14 +199,15 @@ def main():
                 start(name, NARROWS, "agent", "--nats", url, "--name", name, "--threads", "1") for name in network.names
             ]
             time.sleep(1)
-            ratios, waits = [], []
+            ratios, shares = [], []
             for number in range(options.rounds):
                 figures = {}
                 for kind in ("agents", "one") if number % 2 == 0 else ("one", "agents"):
                     run = folder / f"{kind}-{number}.narrows"
                     listener = Listener(listen())
                     listener.start()
-                    before = requests_of_nginx(), sum(map(cpu, [nats, *agents]))
+                    nats_before, agents_before = cpu(nats), sum(map(cpu, agents))
+                    before = requests_of_nginx(), nats_before + agents_before
                     extra = ["--nats", url, "--agents", options.agents] if kind == "agents" else []
                     namespace = HUB if kind == "agents" else network.names[0]
                     command = inside(namespace, NARROWS, "run", folder / "experiment.yaml", "--out", run, *extra)
@@ -221,20 +222,39 @@ def main():
                     # The question itself is a request.
                     came = requests_of_nginx() - before[0] - 1
                     figures[kind] = own + (shared if kind == "agents" else 0)
+                    load = loading(run) if kind == "agents" else 0
                     print(f"round {number + 1}, {kind}: nginx {came:,}, narrows {counted:,}, CPU {figures[kind]:.2f} s")
                     if came != counted:
                         sys.exit("the counts differ")
                     if kind == "agents":
                         compare(run, listener)
+                        shares.append((cpu(nats) - nats_before + sum(map(cpu, agents)) - agents_before - load) / figures[kind])
+                        print(f"  load threads {load:.2f} s, the rest of the agents and NATS {100 * shares[-1]:.1f} % of all")
                 ratios.append(figures["agents"] / figures["one"])
             print(f"CPU of {options.agents} agents, NATS and coordinator ÷ that of one process: "
                   f"{statistics.median(ratios):.2f} ({min(ratios):.2f} to {max(ratios):.2f})")
+            print(f"of it beside load threads and coordinator: {100 * statistics.median(shares):.1f} %")
     finally:
         for child in reversed(children):
             child.terminate()
         for child in children:
             child.wait(10)
         shutil.rmtree(folder, ignore_errors=True)
+
+
+def loading(run):
+    """CPU time of the load threads of all agents, seconds: what each used of its core, times the length of the load."""
+    caveats = json.loads(sh(NARROWS, "query", run, "select caveats from trials", "--format", "json").stdout)
+    parts = [caveat["part"] for caveat in found(caveats) if caveat.get("kind") == "sent-by-agent"]
+    seconds = float(ask(run, "select (max(start_ns + length_ns) - min(start_ns)) / 1e9 from load_seconds"))
+    return sum(part["cpu"] * part["threads"] * seconds for part in parts)
+
+
+def found(rows):
+    """The caveats of the first row, whichever form the query gives them."""
+    first = rows[0] if isinstance(rows, list) else rows["rows"][0]
+    value = next(iter(first.values())) if isinstance(first, dict) else first[0]
+    return json.loads(value) if isinstance(value, str) else value
 
 
 def compare(run, listener):

@@ -20,6 +20,8 @@ use crate::subjects;
 /// How long a request may take.
 pub(crate) const CALL_TIMEOUT: Duration = Duration::from_secs(5);
 const PING_EVERY: Duration = Duration::from_secs(1);
+/// How long the last words may take.
+const FLUSH_TIMEOUT: Duration = Duration::from_secs(1);
 /// How long to wait before a failed request is made again.
 const PAUSE: Duration = Duration::from_millis(200);
 /// How long messages of a trial are kept if nobody removes them.
@@ -83,6 +85,12 @@ impl Link {
         if self.is_connected() {
             let _ = self.client.publish(subject, json(message)).await;
         }
+    }
+
+    /// Waits until what was said has left, as long as a server is there.
+    pub(crate) async fn flush(&self) {
+        // Without one this would wait until there is one again.
+        let _ = tokio::time::timeout(FLUSH_TIMEOUT, self.client.flush()).await;
     }
 
     /// Whether the stream of a trial is there.

@@ -183,7 +183,7 @@ impl Agent {
         }
         self.eyes.give_up();
         self.works.iter().for_each(Work::abandon);
-        let _ = self.link.client.flush().await;
+        self.link.flush().await;
     }
 
     async fn introduce(&self, message: Message) {

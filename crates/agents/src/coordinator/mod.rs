@@ -494,7 +494,7 @@ impl Conductor<'_> {
         for agent in senders.chain(self.parts.eyes()) {
             let _ = self.link.client.publish(subjects::command(agent, "stop"), json(&stop)).await;
         }
-        let _ = self.link.client.flush().await;
+        self.link.flush().await;
     }
 
     /// Tells every agent of the trial to stop sending.
@@ -502,7 +502,7 @@ impl Conductor<'_> {
         let running: Vec<(usize, String)> =
             self.parts.running().map(|(number, given)| (number, given.agent.clone())).collect();
         join_all(running.iter().map(|(number, agent)| self.stop_part(*number, agent))).await;
-        let _ = self.link.client.flush().await;
+        self.link.flush().await;
     }
 }
 
