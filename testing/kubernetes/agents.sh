@@ -59,6 +59,6 @@ inside kubectl --namespace agents delete pod "$lost" --grace-period 0 --force
 inside kubectl --namespace agents wait --for=condition=complete job/run --timeout 120s
 logs >"$said"
 cat "$said"
-expect "Agent $lost was not heard from for"
+expect "Agent $lost was asked to end"
 expect "another agent took over"
 expect "error_rate == 0  0 %"

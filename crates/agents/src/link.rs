@@ -1,6 +1,6 @@
 //! The connection, and the few requests that are made on it.
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use async_nats::connection::State;
 use async_nats::jetstream::context::{AccountErrorKind, CreateStreamErrorKind, GetStreamErrorKind};
@@ -19,6 +19,8 @@ use crate::subjects;
 
 /// How long a request may take.
 pub(crate) const CALL_TIMEOUT: Duration = Duration::from_secs(5);
+/// How long a server that is not there yet is waited for.
+const START_WAIT: Duration = Duration::from_secs(15);
 const PING_EVERY: Duration = Duration::from_secs(1);
 /// How long the last words may take.
 const FLUSH_TIMEOUT: Duration = Duration::from_secs(1);
@@ -40,11 +42,19 @@ pub(crate) struct Link {
 }
 
 impl Link {
-    /// Connects, once. From then on a lost connection is sought again without end.
+    /// Connects. A server that is not there yet is waited for; one that refuses is not. From then on a lost connection is sought
+    /// again without end.
     pub(crate) async fn open(address: &NatsAddress, name: &str) -> Result<Self, Error> {
-        let options = ConnectOptions::new().name(name).ping_interval(PING_EVERY).request_timeout(Some(CALL_TIMEOUT));
-        let connected = address.connect(options).await;
-        let client = connected.map_err(|reason| Error::Connect { server: address.to_string(), reason })?;
+        let since = Instant::now();
+        let client = loop {
+            let options =
+                ConnectOptions::new().name(name).ping_interval(PING_EVERY).request_timeout(Some(CALL_TIMEOUT));
+            match address.connect(options).await {
+                Ok(client) => break client,
+                Err(reason) if is_absent(&reason) && since.elapsed() < START_WAIT => tokio::time::sleep(PAUSE).await,
+                Err(reason) => return Err(Error::Connect { server: address.to_string(), reason }),
+            }
+        };
         let context = ContextBuilder::new().timeout(CALL_TIMEOUT).build(client.clone());
         Ok(Self { client, context, server: address.to_string() })
     }
@@ -183,6 +193,11 @@ impl Link {
             _ => Ok(None),
         }
     }
+}
+
+/// Whether a reason says that no server is there, in the system's words: where all start together, it may be soon.
+fn is_absent(reason: &str) -> bool {
+    reason.contains("Connection refused") || reason.contains("failed to lookup address")
 }
 
 /// A message as JSON.

@@ -119,6 +119,8 @@ pub(crate) enum Report {
     Lost(Lost),
     /// A second of a part, by its number.
     Second { load: i64, part: usize, number: u64, batch: LoadBatch },
+    /// An agent left a part before its end, of its own accord.
+    Left { load: i64, part: usize, reason: String },
     /// The coordinator's: an agent looks at services.
     Sees(Sees),
     /// Records that an agent saw, by its clock.

@@ -85,6 +85,8 @@ pub(crate) struct Parts {
     eyes: BTreeMap<String, Eye>,
     /// Records that they saw since these were last taken.
     seen: Records,
+    /// Parts that agents have left since these were last taken, with their reasons.
+    left: Vec<(Given, String)>,
 }
 
 /// An agent that looks at services.
@@ -106,6 +108,7 @@ impl Parts {
             all: Vec::new(),
             eyes: BTreeMap::new(),
             seen: Records::default(),
+            left: Vec::new(),
         }
     }
 
@@ -113,7 +116,10 @@ impl Parts {
     pub(crate) fn take(&mut self, report: Report) {
         let own = self.begun.map(|begun| begun.load);
         let of = match &report {
-            Report::Second { load, .. } | Report::Seen { load, .. } | Report::Ended { load, .. } => Some(*load),
+            Report::Second { load, .. }
+            | Report::Seen { load, .. }
+            | Report::Left { load, .. }
+            | Report::Ended { load, .. } => Some(*load),
             Report::Blind(blind) => Some(blind.load),
             Report::Begun(_) | Report::Given(_) | Report::Lost(_) | Report::Sees(_) => own,
         };
@@ -128,9 +134,12 @@ impl Parts {
                 own.join(given.part.from_second);
                 self.all.push(Part { given, state: State::Running, own, last_ns: 0 });
             }
-            Report::Lost(lost) => {
-                let from_second = self.merged.next_of(lost.part);
-                self.end(lost.part, State::Lost { reason: lost.reason, from_second });
+            Report::Lost(lost) => self.lose(lost.part, lost.reason),
+            Report::Left { part, reason, .. } => {
+                if let Some(of) = self.all.get(part).filter(|of| matches!(of.state, State::Running)) {
+                    self.left.push((of.given.clone(), reason.clone()));
+                }
+                self.lose(part, reason);
             }
             Report::Second { part, number, batch, .. } => self.second(part, number, batch),
             Report::Sees(sees) => {
@@ -171,6 +180,11 @@ impl Parts {
         self.merged.add(number, second, batch);
     }
 
+    fn lose(&mut self, part: usize, reason: String) {
+        let from_second = self.merged.next_of(part);
+        self.end(part, State::Lost { reason, from_second });
+    }
+
     fn end(&mut self, number: usize, state: State) {
         let Some(part) = self.all.get_mut(number).filter(|part| matches!(part.state, State::Running)) else { return };
         part.state = state;
@@ -187,6 +201,11 @@ impl Parts {
     /// Records that agents saw since this was last called, by this machine's clock.
     pub(crate) fn take_seen(&mut self) -> Option<Records> {
         (!self.seen.is_empty()).then(|| std::mem::take(&mut self.seen))
+    }
+
+    /// Parts that agents have left since this was last called, with their reasons.
+    pub(crate) fn take_left(&mut self) -> Vec<(Given, String)> {
+        std::mem::take(&mut self.left)
     }
 
     /// Agents that still look.

@@ -177,7 +177,7 @@ impl Agent {
     async fn end(&mut self, tell: &mut dyn FnMut(AgentEvent)) {
         let until = Instant::now() + END_TIMEOUT;
         while !self.works.is_empty() && Instant::now() < until {
-            self.works.iter().for_each(|work| work.stop("the agent was asked to end"));
+            self.works.iter().for_each(|work| work.leave("was asked to end"));
             tokio::time::sleep(TICK).await;
             self.look_at_works(tell);
         }
@@ -278,7 +278,7 @@ impl Agent {
     fn look_at_works(&mut self, tell: &mut dyn FnMut(AgentEvent)) {
         let alone = self.heard.elapsed();
         for work in self.works.iter().filter(|work| alone > work.alone) {
-            work.stop(&format!("nothing was heard from the coordinator for {} s", work.alone.as_secs()));
+            work.leave(&format!("heard nothing from the coordinator for {} s", work.alone.as_secs()));
             work.give_up_reports_within(END_TIMEOUT);
         }
         if alone > ALONE_MAX {

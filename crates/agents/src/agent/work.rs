@@ -40,6 +40,8 @@ struct Shared {
     stop: AtomicBool,
     /// Why it was stopped; the first reason counts.
     reason: Mutex<Option<String>>,
+    /// Whether the coordinator does not know of it.
+    has_left: AtomicBool,
     /// When reports that cannot be sent are given up.
     give_up: Mutex<Option<Instant>>,
     /// The number of the next second.
@@ -86,7 +88,11 @@ impl Work {
                 // The end comes after the last second.
                 handing_on.join().map_or(Err("a thread of the agent panicked".to_owned()), |()| end)
             });
-            let _ = report.blocking_send(Report::Ended { load: id, part: number, end });
+            let left = numbers.reason.lock().unwrap_or_else(PoisonError::into_inner).clone();
+            let _ = report.blocking_send(match left.filter(|_| numbers.has_left.load(Ordering::Relaxed)) {
+                Some(reason) => Report::Left { load: id, part: number, reason },
+                None => Report::Ended { load: id, part: number, end },
+            });
         };
         let begun = Builder::new().name("agent-load".to_owned()).spawn(load);
         begun.map_err(|error| format!("cannot start a thread: {error}"))?;
@@ -95,8 +101,18 @@ impl Work {
         Ok(Self { run, trial, number, alone: Duration::from_millis(alone_ms), shared, reporting })
     }
 
-    /// Lets no further request be sent.
+    /// Lets no further request be sent, as the coordinator wants it.
     pub(super) fn stop(&self, reason: &str) {
+        self.end_early(reason);
+    }
+
+    /// Lets no further request be sent, which the coordinator does not know: the rest of the part is missing.
+    pub(super) fn leave(&self, reason: &str) {
+        self.shared.has_left.store(true, Ordering::Relaxed);
+        self.end_early(reason);
+    }
+
+    fn end_early(&self, reason: &str) {
         self.shared.reason.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert_with(|| reason.to_owned());
         self.shared.stop.store(true, Ordering::Relaxed);
     }
@@ -144,7 +160,7 @@ impl Reporter {
                 Report::Ended { end: Err(reason), .. } => Some(reason.clone()),
                 _ => None,
             };
-            let is_last = matches!(report, Report::Ended { .. });
+            let is_last = matches!(report, Report::Ended { .. } | Report::Left { .. });
             if let Err(reason) = self.report(report).await {
                 self.shared.stop.store(true, Ordering::Relaxed);
                 return Some(reason);

@@ -231,6 +231,8 @@ impl Conductor<'_> {
     async fn resume(&mut self) -> Result<bool, Error> {
         while self.read_next().await? {}
         self.hand_over();
+        // The former coordinator has seen to these.
+        self.parts.take_left();
         Ok(self.parts.begun().is_some() && self.parts.len() > 0)
     }
 
@@ -429,8 +431,16 @@ impl Conductor<'_> {
         Ok(())
     }
 
-    /// Declares the parts of silent agents lost, of all agents if the load should long have ended.
+    /// Sees to the parts that agents have left, and declares those of silent agents lost, of all agents if the load should long
+    /// have ended.
     async fn lose_the_silent(&mut self, silence: &mut Silence, is_late: bool, is_ending: bool) -> Result<(), Error> {
+        let may_be_taken_over = !is_ending && self.when_lost == WhenLost::TakeOver && can_be_taken_over(self.load.plan);
+        for (given, reason) in self.parts.take_left() {
+            (self.tell)(AgentsEvent::Lost { agent: given.agent.clone(), reason });
+            if may_be_taken_over {
+                self.hand_on(&given, silence).await?;
+            }
+        }
         let now = Instant::now();
         let running: Vec<(usize, Given)> =
             self.parts.running().map(|(number, given)| (number, given.clone())).collect();
@@ -444,7 +454,7 @@ impl Conductor<'_> {
             (self.tell)(AgentsEvent::Lost { agent: given.agent.clone(), reason: reason.clone() });
             self.decide(Report::Lost(Lost { part, reason })).await?;
             self.stop_part(part, &given.agent).await;
-            if !is_ending && self.when_lost == WhenLost::TakeOver && can_be_taken_over(self.load.plan) {
+            if may_be_taken_over {
                 self.hand_on(&given, silence).await?;
             }
         }

@@ -186,6 +186,25 @@ fn the_part_of_an_agent_that_is_killed_is_taken_over_and_what_was_missing_is_tol
     assert!(!text(&output.stdout).contains("unasked"), "{}", text(&output.stdout));
 }
 
+#[test]
+fn an_agent_that_is_asked_to_end_says_so_and_its_share_is_missing() {
+    if !is_there() {
+        return;
+    }
+    let server = Server::plain(hello);
+    let farm = Farm::new(&experiment(&server, &arrivals(100, 8)), &[("one", "zone=a"), ("two", "zone=a")]);
+    let mut command = farm.command(&["run", "--agents", "2", "--out", "run.narrows"]);
+    let running = std::thread::spawn(move || end(command_of(&mut command)));
+    eventually("the load", || received(&server).len() > 150);
+    farm.processes.signal(1, Signal::TERM);
+    let output = running.join().unwrap();
+    assert!(output.status.success(), "{}", text(&output.stderr));
+    let run = farm.bench.path("run.narrows");
+    assert_eq!(sent(&run), received(&server).len(), "what it had sent counts");
+    let reasons = reasons(&run);
+    assert!(reasons.contains("Agent one was asked to end: 50 % of the load was missing from"), "{reasons}");
+}
+
 /// The command with its output kept.
 fn command_of(command: &mut Command) -> Command {
     std::mem::replace(command, Command::new("true"))
