@@ -1,5 +1,7 @@
 //! The connection, and the few requests that are made on it.
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use async_nats::connection::State;
@@ -7,7 +9,7 @@ use async_nats::jetstream::context::{AccountErrorKind, CreateStreamErrorKind, Ge
 use async_nats::jetstream::message::PublishMessage;
 use async_nats::jetstream::stream::{Config, LastRawMessageErrorKind, StorageType};
 use async_nats::jetstream::{Context, ContextBuilder, ErrorCode};
-use async_nats::{Client, ConnectOptions, Subject};
+use async_nats::{Client, ConnectOptions, Event, Subject};
 use bytes::Bytes;
 use narrows_nats::{NatsAddress, innermost};
 use serde::Serialize;
@@ -39,6 +41,8 @@ pub(crate) struct Link {
     pub(crate) client: Client,
     context: Context,
     server: String,
+    /// How often it was connected.
+    connects: Arc<AtomicU64>,
 }
 
 impl Link {
@@ -46,9 +50,16 @@ impl Link {
     /// again without end.
     pub(crate) async fn open(address: &NatsAddress, name: &str) -> Result<Self, Error> {
         let since = Instant::now();
+        let connects = Arc::new(AtomicU64::new(0));
         let client = loop {
+            let counted = Arc::clone(&connects);
             let options =
                 ConnectOptions::new().name(name).ping_interval(PING_EVERY).request_timeout(Some(CALL_TIMEOUT));
+            let options = options.event_callback(move |event| {
+                let is_new = matches!(event, Event::Connected);
+                counted.fetch_add(u64::from(is_new), Ordering::Relaxed);
+                std::future::ready(())
+            });
             match address.connect(options).await {
                 Ok(client) => break client,
                 Err(reason) if is_absent(&reason) && since.elapsed() < START_WAIT => tokio::time::sleep(PAUSE).await,
@@ -56,7 +67,12 @@ impl Link {
             }
         };
         let context = ContextBuilder::new().timeout(CALL_TIMEOUT).build(client.clone());
-        Ok(Self { client, context, server: address.to_string() })
+        Ok(Self { client, context, server: address.to_string(), connects })
+    }
+
+    /// How often it was connected: a loss that is over at once shows only here.
+    pub(crate) fn connects(&self) -> u64 {
+        self.connects.load(Ordering::Relaxed)
     }
 
     pub(crate) fn server(&self) -> &str {

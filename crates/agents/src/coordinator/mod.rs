@@ -369,7 +369,7 @@ impl Conductor<'_> {
     async fn follow(&mut self) -> Result<(), Error> {
         let listening = self.link.client.subscribe(subjects::alive(self.load.run, self.load.trial)).await;
         let mut alive = listening.map_err(self.link.failed("listen to agents"))?;
-        let mut silence = Silence::new(Instant::now());
+        let mut silence = Silence::new(Instant::now(), self.link.connects());
         let mut told_to_stop = None::<Instant>;
         let mut is_heard = true;
         while !self.parts.are_over() {
@@ -421,7 +421,7 @@ impl Conductor<'_> {
                 silence.hear(&agent, Instant::now());
             }
         }
-        if let Some(is_there) = silence.connection(self.link.is_connected(), Instant::now()) {
+        if let Some(is_there) = silence.connection(self.link.is_connected(), self.link.connects(), Instant::now()) {
             (self.tell)(AgentsEvent::Connection { is_there });
         }
         while self.read_next().await? {}

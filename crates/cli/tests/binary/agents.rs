@@ -289,7 +289,8 @@ fn an_agent_beside_a_service_samples_it_and_hands_its_spans_on() {
         "attributes":[{{"key":"password","value":{{"stringValue":"of-the-service"}}}}]}}]}}]}}]}}"#,
         now_ns + 1_000_000
     );
-    assert!(post(&otlp, &span).starts_with("HTTP/1.1 200"), "accepted");
+    let said = post(&otlp, &span);
+    assert!(said.starts_with("HTTP/1.1 200"), "{said}");
     let output = running.join().unwrap();
     assert!(output.status.success(), "{}", text(&output.stderr));
     assert!(text(&output.stderr).contains("Agent eye looks at web."), "{}", text(&output.stderr));
