@@ -430,14 +430,17 @@ fn nothing_counts_twice_whoever_is_killed() {
         let before = received(&server).len();
         let run = format!("run-{round}.narrows");
         let arguments = ["run", "--agents", "2", "--out", &run];
-        let mut coordinator = farm.command(&arguments).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+        let said = std::fs::File::create(farm.bench.path("said")).unwrap();
+        let mut coordinator = farm.command(&arguments).stdout(Stdio::null()).stderr(said).spawn().unwrap();
+        let said = farm.bench.path("said");
+        let said = || std::fs::read_to_string(&said).unwrap();
         eventually("the load", || received(&server).len() > before + 10);
         std::thread::sleep(Duration::from_millis(chance.below(4_000) as u64));
         let victim = chance.below(3);
         match victim {
             0 => {
                 farm.processes.kill(1);
-                assert!(coordinator.wait().unwrap().success(), "round {round}");
+                assert!(coordinator.wait().unwrap().success(), "round {round}: {}", said());
                 let mut command = farm.bench.narrows(&["agent", "--name", "one", "--threads", "1"]);
                 farm.processes.0[1] = command
                     .env("NARROWS_NATS", farm.url())
@@ -459,7 +462,7 @@ fn nothing_counts_twice_whoever_is_killed() {
                 let restarted = farm.serve(&["-js"]);
                 farm.processes.0.swap(0, restarted);
                 farm.processes.0.pop();
-                assert!(coordinator.wait().unwrap().success(), "round {round}");
+                assert!(coordinator.wait().unwrap().success(), "round {round}: {}", said());
             }
         }
         let path = farm.bench.path(&run);
