@@ -415,6 +415,11 @@ impl Conductor<'_> {
             self.shown = Some(Instant::now());
             self.link.say(subjects::coordinator(self.load.run), &Alive { agent: String::new() }).await;
         }
+        while self.read_next().await? {}
+        if let Some(records) = self.parts.take_seen() {
+            (self.see)(records);
+        }
+        // Last, because reading may wait for a server that is away, and nobody is to be judged by that time.
         let until = tokio::time::Instant::now() + POLL;
         while let Ok(Some(message)) = tokio::time::timeout_at(until, alive.next()).await {
             if let Ok(Alive { agent }) = serde_json::from_slice(&message.payload) {
@@ -423,10 +428,6 @@ impl Conductor<'_> {
         }
         if let Some(is_there) = silence.connection(self.link.is_connected(), self.link.connects(), Instant::now()) {
             (self.tell)(AgentsEvent::Connection { is_there });
-        }
-        while self.read_next().await? {}
-        if let Some(records) = self.parts.take_seen() {
-            (self.see)(records);
         }
         Ok(())
     }
