@@ -272,7 +272,8 @@ fn an_agent_beside_a_service_samples_it_and_hands_its_spans_on() {
     }
     let server = Server::plain(hello);
     let mut farm = Farm::new(&experiment(&server, &arrivals(100, 6)), &[("one", "zone=a")]);
-    let otlp = format!("127.0.0.1:{}", free_port());
+    // An address that no other test listens on.
+    let otlp = format!("127.0.0.9:{}", free_port());
     let mut command = farm.command(&["agent", "--name", "eye", "--label", "zone=b", "--otlp", &otlp]);
     command.args(["--pid", &format!("web={}", std::process::id())]);
     farm.processes.add(&mut command);
