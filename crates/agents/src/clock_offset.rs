@@ -29,7 +29,7 @@ impl Exchange {
     }
 }
 
-/// The offset that these exchanges show; `None` if there is none.
+/// Offset of the fastest exchange; `None` without exchanges.
 pub(crate) fn offset(exchanges: &[Exchange]) -> Option<ClockOffset> {
     exchanges.iter().map(Exchange::offset).min_by_key(|offset| offset.uncertainty_ns)
 }

@@ -39,7 +39,7 @@ pub enum Error {
         wanted: String,
         /// How long they were waited for.
         waited: Duration,
-        /// Agents that are there and do not do, in words; empty when there is none.
+        /// Agents that were found and not chosen, with reasons; empty without any.
         hint: String,
     },
     /// An agent that fits is of another version.
@@ -76,7 +76,7 @@ pub enum Error {
         /// Its words.
         reason: String,
     },
-    /// An agent did not response in time.
+    /// An agent did not respond in time.
     #[error("agent {agent} has not responded within {} s when asked to {action}", .waited.as_secs())]
     Silent {
         /// Its name.

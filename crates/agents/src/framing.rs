@@ -9,7 +9,7 @@ use flate2::write::ZlibEncoder;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-/// The most bytes of a piece; servers take a megabyte unless they are told otherwise.
+/// The most bytes of a piece. The default limit of NATS is 1 MiB for a message.
 const PIECE_BYTES_MAX: usize = 512 << 10;
 /// The most pieces of a value.
 const PIECES_MAX: usize = 128;

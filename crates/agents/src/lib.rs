@@ -7,7 +7,7 @@
 //! agents directly and are kept nowhere.
 //!
 //! Users, arrivals, iterations and rows of data belong to load threads by their numbers, and a part of a load is a range of
-//! threads ([`narrows_load::LoadPart`]), so parts never overlap and nobody asks anybody while the load runs. Seconds are
+//! threads ([`narrows_load::LoadPart`]), so parts never overlap and agents need not coordinate while the load runs. Seconds are
 //! histograms, which add up: percentiles of the merged load are those of one recording.
 //!
 //! Agents can look at services on their machines too: they sample them and receive their telemetry, and the coordinator keeps both

@@ -28,7 +28,7 @@ const PING_EVERY: Duration = Duration::from_secs(1);
 const FLUSH_TIMEOUT: Duration = Duration::from_secs(1);
 /// How long to wait before a failed request is made again.
 const PAUSE: Duration = Duration::from_millis(200);
-/// How long messages of a trial are kept if nobody removes them.
+/// Longest time that the messages of a trial are kept.
 const KEPT_FOR: Duration = Duration::from_secs(48 * 3600);
 /// The most bytes that are kept of a trial.
 const STREAM_BYTES_MAX: i64 = 4 << 30;
@@ -89,7 +89,7 @@ impl Link {
         move |error| Error::Server { server: server.clone(), action, reason: innermost(&error) }
     }
 
-    /// Asks an agent, which may take some time to response.
+    /// Sends a command to an agent and waits for its response.
     pub(crate) async fn ask<T: DeserializeOwned>(
         &self,
         agent: &str,
@@ -105,7 +105,7 @@ impl Link {
         response.map_err(|reason| Error::Refused { agent: agent.to_owned(), reason })
     }
 
-    /// Says something that nobody has to hear.
+    /// Publishes a message that may be lost.
     pub(crate) async fn say(&self, subject: String, message: &impl Serialize) {
         // While the connection is lost this would wait, and what it says would be old when it is heard.
         if self.is_connected() {
@@ -205,7 +205,7 @@ impl Link {
             LastRawMessageErrorKind::JetStream(said) if said.error_code() == ErrorCode::STREAM_NOT_FOUND => {
                 Err(self.failed(failed)(error))
             }
-            // No server responses: one that restarts has all of it again.
+            // No server responds: after its restart it has the messages again.
             _ => Ok(None),
         }
     }
@@ -218,6 +218,6 @@ fn is_absent(reason: &str) -> bool {
 
 /// A message as JSON.
 pub(crate) fn json(message: &impl Serialize) -> Bytes {
-    // No type here has a map with keys that are no text, which is what can fail.
+    // JSON only fails for maps whose keys are not text, and no message has one.
     serde_json::to_vec(message).unwrap_or_default().into()
 }

@@ -119,7 +119,7 @@ pub(crate) enum Report {
     Lost(Lost),
     /// A second of a part, by its number.
     Second { load: i64, part: usize, number: u64, batch: LoadBatch },
-    /// An agent left a part before its end, of its own accord.
+    /// Early end of a part that the coordinator did not ask for.
     Left { load: i64, part: usize, reason: String },
     /// The coordinator's: an agent looks at services.
     Sees(Sees),

@@ -1,6 +1,6 @@
 //! Agents that send the load of a run in place of this process, and what they report turned into what a trial keeps.
 //!
-//! For trying it, this process can start a NATS server and agents of its own; they live as long as the run.
+//! Without an address of NATS, the run starts a NATS server and local agents, and ends them with it.
 
 use std::collections::BTreeSet;
 use std::net::SocketAddr;
@@ -117,7 +117,7 @@ impl Agents {
 pub(crate) struct SentLoad<'a> {
     pub(crate) trial: i64,
     pub(crate) plan: &'a LoadPlan,
-    /// Whether it goes to what this process did not start.
+    /// Whether its targets were started by somebody else.
     pub(crate) is_elsewhere: bool,
     /// Replicas of services that somebody else has started.
     pub(crate) peers: Vec<(SocketAddr, String, u32)>,

@@ -42,7 +42,7 @@ enum Tickets {
     Shared(AtomicU64),
     PerUser {
         each: u64,
-        /// Of all users of this process together.
+        /// Tickets left for all users of this process.
         left: AtomicU64,
     },
 }

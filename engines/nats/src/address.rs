@@ -25,7 +25,7 @@ pub struct NatsAddress {
     pub(crate) client_certificate: Option<(PathBuf, PathBuf)>,
 }
 
-/// Who connects.
+/// Identity that the client presents.
 #[derive(Clone, PartialEq, Eq)]
 pub(crate) enum Identity {
     Nobody,
@@ -76,7 +76,7 @@ impl NatsAddress {
         }
     }
 
-    /// Reads a text without path and without options of its own.
+    /// Reads an address that has neither a path nor options beside those of the connection.
     ///
     /// # Errors
     /// As [`AddressParts::parse`], and if the text says more.

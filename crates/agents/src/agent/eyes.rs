@@ -1,8 +1,8 @@
 //! Eyes of an agent: it samples services on its machine and receives their telemetry, and hands both on while a trial that has
 //! these services is under way. Otherwise nothing is sampled, and what is received is refused and counted.
 //!
-//! Records wait in memory, bounded, until JetStream has them; a sender of OTLP is told "accepted" only then. What finds no room is
-//! refused, so that its sender can try again, or counted.
+//! Records wait in a bounded queue until JetStream has stored them; only then does a sender of OTLP get "accepted". When the queue
+//! is full, records of OTLP are refused, so that the sender tries again, and those of the sampler are dropped and counted.
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -146,14 +146,14 @@ impl Eyes {
         Ok(replicas)
     }
 
-    /// Ends to look at a trial, if it is this one: what was seen is still handed on.
+    /// Stops sampling for a trial, if it is this one. Records that wait are still sent.
     pub(super) fn end(&mut self, run: &str, trial: i64) {
         if self.looks_at() == Some((run, trial)) {
             self.close();
         }
     }
 
-    /// Ends to look, whatever at; `is_over` if nobody waits for what was seen any more.
+    /// Stops sampling, and gives up records that cannot be sent.
     pub(super) fn give_up(&mut self) {
         if let Some(session) = &self.session {
             session.is_over.store(true, Ordering::Relaxed);
@@ -165,13 +165,13 @@ impl Eyes {
         if let Some(session) = self.session.take() {
             session.sampler.stop();
             self.forward.close();
-            // It ends by itself, with the last records.
+            // The task ends after it has sent the last records.
             drop(session.reporting);
         }
     }
 }
 
-/// Records that wait to be handed on, and whoever waits for that.
+/// Records in the queue, with the sender's receipt.
 struct Waiting {
     records: Records,
     told: oneshot::Sender<Result<KeptCounts, StoreError>>,
@@ -221,7 +221,7 @@ impl Store for Forward {
     }
 
     fn points(&self, mut points: Vec<(SeriesKey, Point)>) -> Receipt {
-        // Those of the machine would be taken for the machine of the run, and the agent is no generator of its own load.
+        // Series of this machine would be read as those of the coordinator's machine.
         points.retain(|(key, _)| !key.service.is_empty() && key.service != names::GENERATOR);
         self.hand_on(Records { points, ..Records::default() })
     }

@@ -1,7 +1,7 @@
 //! An agent: waits for work, sends parts of loads, and looks at services on its machine.
 //!
-//! One thread responses commands and shows that the agent is alive; each part has threads of its own (`work.rs`), and so has what
-//! looks (`eyes.rs`).
+//! One thread responds to commands and shows that the agent is alive. Each part has its own threads (`work.rs`), and so does
+//! sampling (`eyes.rs`).
 
 mod eyes;
 mod work;
@@ -46,7 +46,7 @@ const END_TIMEOUT: Duration = Duration::from_secs(10);
 /// How an agent works.
 #[derive(Debug, Clone)]
 pub struct AgentOptions {
-    /// Where it is asked for.
+    /// Servers on which it waits for work.
     pub nats: NatsAddress,
     /// Its name, unlike that of any other agent; `None` for the machine's and the process's.
     pub name: Option<String>,
@@ -130,7 +130,7 @@ impl Agent {
         }
         let labels: Result<BTreeMap<_, _>, _> = options.labels.iter().map(|text| label(text)).collect();
         let link = Link::open(&options.nats, &name).await?;
-        // Two of one name would both do what one is told.
+        // Two agents with one name would both follow each command.
         if link.ask::<Pong>(&name, "ping", Bytes::new()).await.is_ok() {
             return Err(Error::SameName { agent: name });
         }
@@ -186,7 +186,11 @@ impl Agent {
         self.link.flush().await;
     }
 
-    async fn introduce(&self, message: Message) {
+    async fn introduce(&mut self, message: Message) {
+        if self.works.is_empty() && self.eyes.looks_at().is_none() {
+            // The wall clock may have been set since: samples have its time, and load must have the same.
+            self.clock = Clock::new();
+        }
         let introduction = Introduction {
             name: self.name.clone(),
             version: version(),
@@ -196,10 +200,10 @@ impl Agent {
             watches: self.eyes.services(),
             receives: self.eyes.receives(),
         };
-        self.response(&message, json(&introduction)).await;
+        self.respond(&message, json(&introduction)).await;
     }
 
-    async fn response(&self, message: &Message, payload: Bytes) {
+    async fn respond(&self, message: &Message, payload: Bytes) {
         if let Some(reply) = &message.reply {
             let _ = self.link.client.publish(reply.clone(), payload).await;
         }
@@ -216,7 +220,7 @@ impl Agent {
             "stop" => said(read(&message.payload).map(|stop: Stop| self.stop(&stop))),
             other => said::<()>(Err(format!("knows no command `{other}`"))),
         };
-        self.response(&message, payload).await;
+        self.respond(&message, payload).await;
     }
 
     /// Takes a piece of a plan. The name of its trial comes before it, on a line.

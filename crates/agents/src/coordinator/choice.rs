@@ -59,7 +59,7 @@ pub(super) async fn choose(
     loop {
         let there = introductions(link).await?;
         let eyes = looking(&there, load.services)?;
-        let Fitting { chosen, is_busy, hint } = fitting(selector, there, (load.run, load.trial))?;
+        let Fitting { chosen, is_busy, hint } = fitting(selector, there, load.run, load.trial)?;
         let waited = since.elapsed();
         let is_enough = match selector.count {
             Some(count) => chosen.len() >= count,
@@ -77,7 +77,7 @@ pub(super) async fn choose(
     }
 }
 
-/// All that response within a round.
+/// Introductions of all agents that respond within a round.
 async fn introductions(link: &Link) -> Result<Vec<Introduction>, Error> {
     let inbox = link.client.new_inbox();
     let failed = "ask for agents";
@@ -87,7 +87,7 @@ async fn introductions(link: &Link) -> Result<Vec<Introduction>, Error> {
     let mut found: Vec<Introduction> = Vec::new();
     let until = tokio::time::Instant::now() + ROUND;
     while let Ok(Some(message)) = tokio::time::timeout_at(until, responses.next()).await {
-        // Where nobody listens, the server says so with an empty message: agents may come.
+        // Without any agent, the server responds with an empty message.
         let Ok(introduction) = serde_json::from_slice::<Introduction>(&message.payload) else { continue };
         if found.iter().any(|known| known.name == introduction.name) {
             return Err(Error::SameName { agent: introduction.name });
@@ -110,7 +110,7 @@ struct Fitting {
     hint: String,
 }
 
-fn fitting(selector: &Selector, there: Vec<Introduction>, (run, trial): (&str, i64)) -> Result<Fitting, Error> {
+fn fitting(selector: &Selector, there: Vec<Introduction>, run: &str, trial: i64) -> Result<Fitting, Error> {
     let mut chosen = Vec::new();
     let mut is_busy = false;
     let mut others = Vec::new();
@@ -190,7 +190,7 @@ mod tests {
         let selector = Selector::parse("zone=a").unwrap();
         let there = vec![agent("one", "a", None), agent("two", "b", None), agent("three", "a", Some("other"))];
         let Fitting { chosen, is_busy, hint } =
-            fitting(&selector, there, ("this", 1)).unwrap_or_else(|error| panic!("{error}"));
+            fitting(&selector, there, "this", 1).unwrap_or_else(|error| panic!("{error}"));
         assert!(is_busy);
         assert_eq!(chosen.iter().map(|agent| agent.name.as_str()).collect::<Vec<_>>(), ["one"]);
         assert_eq!(hint, "two has other labels, three works for another run");
@@ -199,7 +199,7 @@ mod tests {
     #[test]
     fn an_agent_of_another_version_is_refused_by_name() {
         let old = Introduction { version: "0.0.9 (messages 1)".into(), ..agent("old", "a", None) };
-        let error = fitting(&Selector::default(), vec![old], ("this", 1)).err().map(|error| error.to_string());
+        let error = fitting(&Selector::default(), vec![old], "this", 1).err().map(|error| error.to_string());
         assert_eq!(
             error,
             Some(format!(

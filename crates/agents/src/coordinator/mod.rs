@@ -348,7 +348,7 @@ impl Conductor<'_> {
         let sender = sender.to_string();
         self.next += 1;
         if self.assemblers.len() < SENDERS_MAX || self.assemblers.contains_key(&sender) {
-            // A piece that cannot be read is from nobody that was asked.
+            // Agents send only readable pieces: others come from strangers.
             if let Ok(Some(report)) = self.assemblers.entry(sender).or_default().take(&piece) {
                 self.parts.take(report);
             }
@@ -419,7 +419,7 @@ impl Conductor<'_> {
         if let Some(records) = self.parts.take_seen() {
             (self.see)(records);
         }
-        // Last, because reading may wait for a server that is away, and nobody is to be judged by that time.
+        // Signs of life are read last: reading the stream may have waited 5 s for a server that was down.
         let until = tokio::time::Instant::now() + POLL;
         while let Ok(Some(message)) = tokio::time::timeout_at(until, alive.next()).await {
             if let Ok(Alive { agent }) = serde_json::from_slice(&message.payload) {
@@ -494,7 +494,7 @@ impl Conductor<'_> {
 
     async fn stop_part(&self, number: usize, agent: &str) {
         let stop = Stop { run: self.load.run.to_owned(), trial: self.load.trial, number: Some(number) };
-        // Nobody may be there to response.
+        // The agent may be gone.
         let _ = self.link.client.publish(subjects::command(agent, "stop"), json(&stop)).await;
     }
 

@@ -281,7 +281,7 @@ fn an_agent_beside_a_service_samples_it_and_hands_its_spans_on() {
     let mut command = farm.command(&arguments);
     let running = std::thread::spawn(move || end(command_of(&mut command)));
     eventually("the load", || received(&server).len() > 150);
-    // A clock of its own is no matter here, so the span is as old as the load.
+    // Both processes share the machine's clock.
     let now_ns = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap().as_nanos();
     let span = format!(
         r#"{{"resourceSpans":[{{"resource":{{"attributes":[{{"key":"service.name","value":{{"stringValue":"web"}}}}]}},
