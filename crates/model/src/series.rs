@@ -140,6 +140,9 @@ pub mod names {
     pub const CGROUP_PRESSURE_AVERAGE: &str = "cgroup.pressure.some.avg10";
     /// As [`HOST_PRESSURE_STALLED`], of that control group.
     pub const CGROUP_PRESSURE_STALLED: &str = "cgroup.pressure.some.stalled";
+    /// Processors of the host. The host's series with a service are of the machine of that replica, where an agent looked at
+    /// it: those of its CPU.
+    pub const HOST_CPU_COUNT: &str = "system.cpu.logical.count";
     /// Share of the host's CPU time that was not idle, 0 to 1.
     pub const HOST_CPU_UTILIZATION: &str = "host.cpu.utilization";
     /// Share of the host's CPU time that the hypervisor took, 0 to 1.
@@ -201,7 +204,7 @@ pub mod names {
     }
 
     /// All that the sampler writes: name and UCUM unit.
-    pub const SAMPLED: [(&str, &str); 53] = [
+    pub const SAMPLED: [(&str, &str); 54] = [
         (CPU_CORES, "{cpu}"),
         (CPU_TIME, "s/s"),
         (BUSIEST_THREAD_CORES, "{cpu}"),
@@ -245,6 +248,7 @@ pub mod names {
         (CGROUP_MEMORY_OOM_KILLS, "{process}/s"),
         (CGROUP_PRESSURE_AVERAGE, "1"),
         (CGROUP_PRESSURE_STALLED, "s/s"),
+        (HOST_CPU_COUNT, "{cpu}"),
         (HOST_CPU_UTILIZATION, "1"),
         (HOST_CPU_STEAL, "1"),
         (HOST_NETWORK_IO, "By/s"),

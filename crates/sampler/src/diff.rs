@@ -44,8 +44,8 @@ pub(super) fn points(before: Option<&Reading>, after: &Reading, units: &Units) -
             }
         }
     }
-    if let Some(before) = before {
-        host(&mut Points::new(&mut out, ("", 0), after.time_ns), before.host, after.host);
+    if let (Some(before), Some(since)) = (before, &since) {
+        host(&mut Points::new(&mut out, ("", 0), after.time_ns), since, before.host, after.host);
     }
     out
 }
@@ -130,13 +130,15 @@ pub(super) fn earlier<T: Copy + Default>(before: &HashMap<TaskId, T>, id: &TaskI
     before.get(id).copied().or_else(|| began_since.then(T::default))
 }
 
-fn host(points: &mut Points<'_>, before: HostStat, after: HostStat) {
+fn host(points: &mut Points<'_>, since: &Interval, before: HostStat, after: HostStat) {
     let total = after.total_ticks.saturating_sub(before.total_ticks);
     if total == 0 {
         return;
     }
     // The kernel's count of time spent waiting for disks may run backwards, so shares are kept within 0 to 1.
     let share = |now: u64, then: u64| (now.saturating_sub(then) as f64 / total as f64).min(1.0);
+    // Each processor adds its ticks.
+    points.push(names::HOST_CPU_COUNT, since.cores(total).round().max(1.0));
     points.push(names::HOST_CPU_UTILIZATION, 1.0 - share(after.idle_ticks, before.idle_ticks));
     points.push(names::HOST_CPU_STEAL, share(after.steal_ticks, before.steal_ticks));
 }
@@ -288,6 +290,7 @@ mod tests {
     #[test]
     fn shares_of_the_host() {
         let stat = |idle_ticks, steal_ticks, total_ticks| HostStat { idle_ticks, steal_ticks, total_ticks };
+        let second = Interval::between(Duration::from_secs(9), Duration::from_secs(10), &UNITS).unwrap();
         let cases = [
             (stat(100, 0, 200), stat(150, 10, 300), Some((0.5, 0.1))),
             (stat(100, 0, 200), stat(90, 0, 300), Some((1.0, 0.0))),
@@ -296,7 +299,8 @@ mod tests {
         ];
         for (before, after, expected) in cases {
             let mut points = Vec::new();
-            host(&mut Points::new(&mut points, ("", 0), 1), before, after);
+            host(&mut Points::new(&mut points, ("", 0), 1), &second, before, after);
+            assert_eq!(value(&points, names::HOST_CPU_COUNT), expected.map(|_| 1.0));
             let got = value(&points, names::HOST_CPU_UTILIZATION).zip(value(&points, names::HOST_CPU_STEAL));
             assert_eq!(got, expected);
         }

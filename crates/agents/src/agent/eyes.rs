@@ -117,7 +117,7 @@ impl Eyes {
         let Watch { run, trial, load, tracing, peers } = watch;
         self.weights.set(tracing);
         let (records, waiting) = mpsc::channel(WAITING_MAX);
-        self.forward.open(records);
+        self.forward.open(records, &replicas);
         let store = Arc::clone(&self.forward) as Arc<dyn Store>;
         let sampler = Sampler::start(SamplerConfig::default(), store).map_err(|error| error.to_string())?;
         for (replica, at) in replicas.iter().zip(0..) {
@@ -177,17 +177,23 @@ struct Waiting {
     told: oneshot::Sender<Result<KeptCounts, StoreError>>,
 }
 
+/// Series of this machine that go on, as those of the machine of each replica.
+const OF_MACHINE: [&str; 3] = [names::HOST_CPU_COUNT, names::HOST_CPU_UTILIZATION, names::HOST_CPU_STEAL];
+
 /// The way from the sampler and the receiver to the stream of a trial.
 #[derive(Default)]
 struct Forward {
     to: Mutex<Option<mpsc::Sender<Waiting>>>,
+    /// Replicas that are looked at.
+    replicas: Mutex<Vec<WatchedReplica>>,
     /// Records that found no room since the trial began.
     dropped: AtomicU64,
 }
 
 impl Forward {
-    fn open(&self, to: mpsc::Sender<Waiting>) {
+    fn open(&self, to: mpsc::Sender<Waiting>, replicas: &[WatchedReplica]) {
         self.dropped.store(0, Ordering::Relaxed);
+        *self.replicas.lock().unwrap_or_else(PoisonError::into_inner) = replicas.to_vec();
         *self.to.lock().unwrap_or_else(PoisonError::into_inner) = Some(to);
     }
 
@@ -221,8 +227,17 @@ impl Store for Forward {
     }
 
     fn points(&self, mut points: Vec<(SeriesKey, Point)>) -> Receipt {
-        // Series of this machine would be read as those of the coordinator's machine.
-        points.retain(|(key, _)| !key.service.is_empty() && key.service != names::GENERATOR);
+        let of_machine: Vec<(SeriesKey, Point)> = points
+            .extract_if(.., |(key, _)| key.service.is_empty())
+            .filter(|(key, _)| OF_MACHINE.contains(&key.name.as_str()))
+            .collect();
+        for replica in self.replicas.lock().unwrap_or_else(PoisonError::into_inner).iter() {
+            points.extend(of_machine.iter().map(|(key, point)| {
+                let key = SeriesKey { service: replica.service.clone(), replica: replica.replica, ..key.clone() };
+                (key, *point)
+            }));
+        }
+        points.retain(|(key, _)| key.service != names::GENERATOR);
         self.hand_on(Records { points, ..Records::default() })
     }
 
@@ -317,12 +332,17 @@ mod tests {
         let kept = |mut receipt: Receipt| receipt.try_recv().unwrap();
         assert_eq!(kept(forward.points(vec![point("a")])), Ok(KeptCounts { over_limit: 1, ..KeptCounts::default() }));
         let (to, mut waiting) = mpsc::channel(1);
-        forward.open(to);
-        let mut first = forward.points(vec![point("a"), point(""), point(names::GENERATOR)]);
+        let replicas = [WatchedReplica { service: "b".to_owned(), replica: 3, pid: 7 }];
+        forward.open(to, &replicas);
+        let mut utilization = point("");
+        utilization.0.name = names::HOST_CPU_UTILIZATION.to_owned();
+        let points = vec![point("a"), point(""), utilization.clone(), point(names::GENERATOR)];
+        let mut first = forward.points(points);
         assert!(first.try_recv().is_err(), "it is not known yet");
         assert_eq!(kept(forward.points(vec![point("a"), point("b")])), Err(StoreError::Busy));
         assert_eq!(forward.dropped.load(Ordering::Relaxed), 2);
-        assert_eq!(waiting.try_recv().unwrap().records.points, [point("a")]);
+        (utilization.0.service, utilization.0.replica) = ("b".to_owned(), 3);
+        assert_eq!(waiting.try_recv().unwrap().records.points, [point("a"), utilization]);
         forward.close();
         assert!(waiting.try_recv().is_err());
     }

@@ -100,12 +100,31 @@ impl<'a> Cpu<'a> {
         let replicas = self.trial.services.iter().filter(|instance| instance.service == service);
         let share = |instance: &ServiceInstance| {
             let cores = self.cores_of(names::CPU_CORES, service, instance.replica, interval)?;
-            let all = (instance.machine == Machine::Here).then_some(f64::from(self.trial.cores.max(1)));
-            let limit = self.cap_of(instance, interval).or(all)?;
+            let limit = self.cap_of(instance, interval).or_else(|| self.machine_cores(instance, interval))?;
             let thread = self.cores_of(names::BUSIEST_THREAD_CORES, service, instance.replica, interval);
             Some((cores / limit).max(thread.unwrap_or(0.0)).min(FULL))
         };
         replicas.filter_map(share).max_by(f64::total_cmp)
+    }
+
+    /// Cores of the machine that a replica runs on; `None` if nobody has looked at it.
+    fn machine_cores(&self, instance: &ServiceInstance, interval: &Interval) -> Option<f64> {
+        match instance.machine {
+            Machine::Here => Some(f64::from(self.trial.cores.max(1))),
+            Machine::Unknown => self.cores_of(names::HOST_CPU_COUNT, &instance.service, instance.replica, interval),
+        }
+    }
+
+    /// The machine's CPU that the hypervisor took, as a share, where a replica runs.
+    pub(crate) fn stolen(&self, service: &str, replica: u32, interval: &Interval) -> Option<f64> {
+        let service = if self.is_here(service) { "" } else { service };
+        self.cores_of(names::HOST_CPU_STEAL, service, if service.is_empty() { 0 } else { replica }, interval)
+    }
+
+    /// Whether a service runs on the machine that measured, as a whole.
+    pub(crate) fn is_here(&self, service: &str) -> bool {
+        let mut instances = self.trial.services.iter().filter(|instance| instance.service == service);
+        instances.all(|instance| instance.machine == Machine::Here)
     }
 
     /// The cap that Narrows set, else the one that the sampler found.
@@ -175,7 +194,7 @@ impl<'a> Cpu<'a> {
             of(names::CPU_CORES, &self.intervals[at]).is_none_or(|cores| cores - level <= OTHER_THREADS_SHARE * cores)
         };
         let by_thread = by_thread.filter(|(at, level)| {
-            let is_machine = cap.is_none() && self.fills_machine(service, &self.intervals[*at]);
+            let is_machine = cap.is_none() && self.fills_machine(instance, &self.intervals[*at]);
             !is_machine || is_one_thread(*at, *level)
         });
         let (limit, at, level) = match (by_cap, by_thread, cap) {
@@ -205,9 +224,8 @@ impl<'a> Cpu<'a> {
     }
 
     fn of_machine(&self, service: &'a str, replicas: usize) -> Option<Saturation<'a>> {
-        let mut instances = self.trial.services.iter().filter(|instance| instance.service == service);
-        if instances.any(|instance| instance.machine == Machine::Unknown) {
-            return None;
+        if !self.is_here(service) {
+            return self.of_other_machine(service, replicas);
         }
         let share = |interval: &Interval| self.share_of_machine(service, interval);
         let (at, level) = self.saturated(share, self.thresholds.cpu_saturation.cpu_limit_share)?;
@@ -221,13 +239,42 @@ impl<'a> Cpu<'a> {
         })
     }
 
+    /// The fullest of the machines elsewhere on which a service's replicas run.
+    fn of_other_machine(&self, service: &'a str, replicas: usize) -> Option<Saturation<'a>> {
+        let there = |instance: &&ServiceInstance| instance.service == service && instance.machine == Machine::Unknown;
+        let full = self.trial.services.iter().filter(there).filter_map(|instance| {
+            let of = |name: &str, interval: &Interval| self.cores_of(name, service, instance.replica, interval);
+            let share = |interval: &Interval| of(names::HOST_CPU_UTILIZATION, interval);
+            let (at, level) = self.saturated(share, self.thresholds.cpu_host_share)?;
+            let interval = &self.intervals[at];
+            let cores = self.machine_cores(instance, interval)?;
+            let used = of(names::CPU_CORES, interval)?.min(cores);
+            Some(Saturation {
+                service,
+                limit: CpuLimit::OtherMachine { cores: finite(cores), used: finite(used) },
+                level: level.min(FULL),
+                at,
+                replicas: (1, replicas),
+                replica: instance.replica,
+            })
+        });
+        full.max_by(|a, b| a.level.total_cmp(&b.level))
+    }
+
     fn share_of_machine(&self, service: &str, interval: &Interval) -> Option<f64> {
         Some(self.service_cores(service, interval)? / f64::from(self.trial.cores.max(1)))
     }
 
-    fn fills_machine(&self, service: &str, interval: &Interval) -> bool {
-        self.share_of_machine(service, interval)
-            .is_some_and(|share| share >= self.thresholds.cpu_saturation.cpu_limit_share)
+    fn fills_machine(&self, instance: &ServiceInstance, interval: &Interval) -> bool {
+        let service = instance.service.as_str();
+        let share = match instance.machine {
+            Machine::Here => self.share_of_machine(service, interval),
+            Machine::Unknown => self
+                .cores_of(names::CPU_CORES, service, instance.replica, interval)
+                .zip(self.machine_cores(instance, interval))
+                .map(|(used, cores)| used / cores),
+        };
+        share.is_some_and(|share| share >= self.thresholds.cpu_saturation.cpu_limit_share)
     }
 
     /// The machine as a whole, when the run itself fills it.

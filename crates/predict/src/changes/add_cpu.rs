@@ -40,7 +40,7 @@ impl Method for AddCpu {
         let target = match cpu_limit(finding)? {
             CpuLimit::Cap { .. } => &finding.resource,
             CpuLimit::Machine | CpuLimit::Host => MACHINE,
-            CpuLimit::Thread => return None,
+            CpuLimit::Thread | CpuLimit::OtherMachine { .. } => return None,
         };
         Some(Change::new(self.kind(), target))
     }

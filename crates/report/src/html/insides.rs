@@ -208,7 +208,10 @@ fn cpu_of_replicas(evidence: &TrialEvidence, clock: &Clock) -> [Vec<Xy>; 2] {
 
 /// CPU use of the whole machine, percent.
 fn cpu_of_machine(evidence: &TrialEvidence, clock: &Clock) -> Vec<Xy> {
-    let of_host = evidence.series.iter().filter(|series| series.key.name == names::HOST_CPU_UTILIZATION);
+    let of_host = evidence
+        .series
+        .iter()
+        .filter(|series| series.key.name == names::HOST_CPU_UTILIZATION && series.key.service.is_empty());
     let points = of_host.flat_map(|series| &series.points);
     let drawn = points.filter(|point| point.value.is_finite() && clock.is_drawn(point.time_ns));
     drawn.map(|point| (clock.at(point.time_ns), point.value * 100.0)).collect()
@@ -333,7 +336,8 @@ mod tests {
         let mut outcome = drones::outcome();
         let trial = &mut outcome.evidence.trials[0];
         trial.series.truncate(1);
-        trial.series[0].key.name = names::HOST_CPU_UTILIZATION.to_owned();
+        let key = &mut trial.series[0].key;
+        (key.name, key.service) = (names::HOST_CPU_UTILIZATION.to_owned(), String::new());
         trial.series[0].points.truncate(1);
         trial.series[0].points[0].value = 0.83;
         let subjects = Subjects::new(&outcome.evidence);

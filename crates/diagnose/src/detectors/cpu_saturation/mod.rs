@@ -4,7 +4,8 @@
 //! bursts use up: the kernel throttles the service repeatedly although its mean is lower. The third is one core for the
 //! busiest thread (an event loop, an interpreter lock); without a cap, waiting for a processor counts as busy. The
 //! fourth, for a service without a cap, is the whole machine, also if several of its threads use a core each. If the
-//! host is at its limit but no single service is, the finding names the host and its largest consumers. Medians over
+//! host is at its limit but no single service is, the finding names the host and its largest consumers. A service elsewhere
+//! is compared with the machine that it runs on, where an agent looked at it. Medians over
 //! intervals count, so peaks and starts do not. Heavy use by programs outside the run is a caveat, not a finding. The
 //! CPU was not the limit if another interval carried as much load with clearly less CPU, or if throughput follows the
 //! load between intervals that use up the CPU alike.
@@ -130,12 +131,14 @@ fn evidence_of(cpu: &Cpu<'_>, saturation: &Saturation<'_>, interval: &Interval) 
 }
 
 fn caveats(cpu: &Cpu<'_>, saturation: &Saturation<'_>, interval: &Interval) -> Vec<Caveat> {
-    let machine = cpu.machine(interval).filter(|_| saturation.limit != CpuLimit::Host);
-    let busy = machine
+    let is_beside = saturation.limit != CpuLimit::Host && cpu.is_here(saturation.service);
+    let busy = cpu
+        .machine(interval)
+        .filter(|_| is_beside)
         .map(|machine| machine.used_share())
         .filter(|share| *share >= cpu.thresholds.cpu_host_share)
         .map(|share| Caveat::MachineBusy { share: finite(share), consumers: cpu.consumers(interval) });
-    let steal = cpu.cores_of(names::HOST_CPU_STEAL, "", 0, interval);
+    let steal = cpu.stolen(saturation.service, saturation.replica, interval);
     let stolen = steal
         .filter(|share| *share >= cpu.thresholds.cpu_steal_share)
         .map(|share| Caveat::CpuStolen { share: finite(share) });

@@ -1,9 +1,10 @@
 //! Tests of `cpu-saturation`: evidence that must make it fire, and evidence that must not.
 
 use narrows_model::call_graph::CallFigures;
+use narrows_model::evidence::TrialEvidence;
 use narrows_model::finding::Evidence;
 use narrows_model::finding::evidence::cpu::ProofSign;
-use narrows_model::run::WindowKind;
+use narrows_model::run::{Machine, WindowKind};
 use narrows_testkit::trial::{Load, TrialBuilder};
 
 use super::*;
@@ -82,6 +83,27 @@ fn several_busy_threads_that_fill_the_machine_are_the_machine() {
     assert_eq!(title(1.6), "shop is limited by one thread, which uses 97 % of a core");
     let alone = steps(None).cores(1).cpu("shop", 0, |_| 0.99).busiest_thread("shop", 0, |_| 0.97);
     assert_eq!(detect(alone)[0].title(), "shop is limited by one thread, which uses 97 % of a core");
+}
+
+/// A service on a machine of four cores elsewhere, at which an agent looked.
+fn elsewhere(used: f64, share: f64) -> TrialEvidence {
+    let trial = steps(None).cores(2).cpu("shop", 0, move |_| used).host_cpu(|_| 0.1);
+    let trial = trial.series(names::HOST_CPU_COUNT, "shop", 0, |_| 4.0);
+    let mut trial = trial.series(names::HOST_CPU_UTILIZATION, "shop", 0, move |_| share).build();
+    trial.services.iter_mut().for_each(|instance| instance.machine = Machine::Unknown);
+    trial
+}
+
+#[test]
+fn a_service_elsewhere_is_compared_with_its_own_machine() {
+    let found = |used, share| crate::detect(&CpuSaturation, &elsewhere(used, share), &Thresholds::default());
+    let alone = found(3.6, 0.95);
+    assert_eq!(alone[0].title(), "the machine of shop is full: 95 % of 4 cores, 3.6 of them by shop");
+    assert!(alone[0].advice().starts_with("Take work out"), "{}", alone[0].advice());
+    let beside = found(1.0, 0.95);
+    let advice = "Look at what else runs on the machine of shop: it uses 2.80 cores of CPU.";
+    assert!(beside[0].advice().starts_with(advice), "{}", beside[0].advice());
+    assert_eq!(found(1.9, 0.5), [], "two cores would be full, four are not");
 }
 
 #[test]

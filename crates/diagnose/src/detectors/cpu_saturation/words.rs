@@ -13,6 +13,9 @@ use crate::words::consumers;
 /// Share of the machine from which programs outside the run come before any other advice.
 const FOREIGN_SHARE_MIN: f64 = 0.1;
 
+/// Share of another machine from which a service there needs more cores, whatever else runs beside it.
+const OWN_SHARE_MIN: f64 = 0.7;
+
 /// Mean use, as a share of the limit, below which only bursts use the limit up.
 const BURSTS_BELOW: f64 = 0.85;
 
@@ -34,6 +37,12 @@ impl Words for CpuSaturation {
             }
             CpuLimit::Machine => format!("{service} fills the machine: {level} of {}", machine(self)),
             CpuLimit::Host => format!("the machine's CPU is full: {level} of {}", machine(self)),
+            CpuLimit::OtherMachine { cores, used } => {
+                format!(
+                    "the machine of {service} is full: {level} of {}, {used:.1} of them by {service}",
+                    units::cores(cores)
+                )
+            }
         }
     }
 
@@ -43,6 +52,9 @@ impl Words for CpuSaturation {
             CpuLimit::Cap { cores } => format!("of the CPU limit of {service} ({})", units::cores(cores)),
             CpuLimit::Thread => format!("of one core, by the busiest thread of {service}"),
             CpuLimit::Machine | CpuLimit::Host => format!("of the machine's {}", machine(self)),
+            CpuLimit::OtherMachine { cores, .. } => {
+                format!("of the {} of the machine of {service}", units::cores(cores))
+            }
         }
     }
 
@@ -100,7 +112,8 @@ impl Words for CpuSaturation {
             "A peak or a start: this is the median over an interval of counted load, not the largest value.".to_owned(),
             "Idle CPU at the same load: no other interval carried as much load with clearly less CPU.".to_owned(),
         ];
-        if let Some(cores) = self.generator_cores.filter(|_| self.limit != CpuLimit::Host) {
+        let is_beside = !matches!(self.limit, CpuLimit::Host | CpuLimit::OtherMachine { .. });
+        if let Some(cores) = self.generator_cores.filter(|_| is_beside) {
             ruled_out.push(format!("The load generator: it used {}.", units::cores(cores)));
         }
         ruled_out
@@ -113,6 +126,9 @@ impl Words for CpuSaturation {
             CpuLimit::Thread => format!("Another worker process or replica of {service} does not raise throughput."),
             CpuLimit::Machine => format!("A machine with more cores does not raise the throughput of {service}."),
             CpuLimit::Host => "The same load on a larger machine is no faster.".into(),
+            CpuLimit::OtherMachine { .. } => {
+                format!("With more cores, or less beside it, the machine of {service} does not carry more.")
+            }
         }
     }
 
@@ -137,6 +153,14 @@ impl Words for CpuSaturation {
             CpuLimit::Machine => {
                 format!("Take work out of the request in {service} first; then give it more cores or machines.")
             }
+            CpuLimit::OtherMachine { cores, used } if used >= OWN_SHARE_MIN * cores => {
+                format!("Take work out of the request in {service} first; then give it more cores or machines.")
+            }
+            CpuLimit::OtherMachine { cores, used } => format!(
+                "Look at what else runs on the machine of {service}: it uses {} of CPU. Move it or {service} elsewhere, or give \
+                 that machine more cores.",
+                units::cores((cores * self.level - used).max(0.0))
+            ),
             CpuLimit::Host => match foreign(self) {
                 Some(machine) => format!(
                     "Measure again on a machine that does nothing else: other programs used {} of its {}, the hypervisor took {}. \

@@ -162,6 +162,7 @@ fn demand(cpu: &Cpu<'_>, full: &Saturation<'_>, interval: &Interval) -> Option<e
         CpuLimit::Cap { cores } => cores * full.replicas.1 as f64,
         CpuLimit::Thread => full.replicas.1 as f64,
         CpuLimit::Machine | CpuLimit::Host => f64::from(cpu.trial.cores.max(1)),
+        CpuLimit::OtherMachine { cores, .. } => cores,
     };
     let (cores, rate) = (finite(cores), finite(interval.rate));
     (rate > 0.0).then_some(evidence::CpuDemand { cores, rate, limit_cores: finite(limit_cores) })

@@ -145,6 +145,7 @@ fn limit(cpu: &FullCpu) -> String {
         CpuLimit::Cap { cores } => format!("its {}", units::cores(cores)),
         CpuLimit::Thread => "the one core that its busiest thread can use".into(),
         CpuLimit::Machine | CpuLimit::Host => "the machine's cores".into(),
+        CpuLimit::OtherMachine { .. } => "the cores of its machine".into(),
     }
 }
 

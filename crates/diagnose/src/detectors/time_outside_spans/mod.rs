@@ -197,7 +197,7 @@ fn has_cpu(reading: &Reading<'_>, service: &str, interval: &Interval) -> bool {
     let thresholds = reading.thresholds;
     let cpu = Cpu::new(reading);
     let is_full = |share: Option<f64>, most: f64| share.is_some_and(|share| share >= most);
-    let steal = cpu.cores_of(names::HOST_CPU_STEAL, "", 0, interval);
+    let steal = cpu.stolen(service, 0, interval);
     !is_full(cpu.machine(interval).map(|machine| machine.used_share()), thresholds.cpu_host_share)
         && !is_full(steal, thresholds.cpu_steal_share)
         && !is_full(cpu.busy_share(service, interval), thresholds.cpu_saturation.cpu_limit_share)

@@ -20,6 +20,13 @@ pub enum CpuLimit {
     Machine,
     /// All cores of the machine, by all programs together.
     Host,
+    /// All cores of another machine, by the service and other programs there.
+    OtherMachine {
+        /// Its cores, 1 or more.
+        cores: f64,
+        /// Those of them that the service uses.
+        used: f64,
+    },
 }
 
 /// Sign that a load is no longer carried, by comparison with a lighter one.
