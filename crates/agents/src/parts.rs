@@ -173,6 +173,7 @@ impl Parts {
     fn second(&mut self, number: usize, second: u64, mut batch: LoadBatch) {
         let Some(part) = self.all.get_mut(number).filter(|part| matches!(part.state, State::Running)) else { return };
         shift_back(&mut batch, part.given.clock.offset_ns);
+        batch.samples.iter_mut().for_each(|sample| sample.agent = Some(part.given.agent.clone()));
         part.last_ns = batch.seconds.iter().map(|row| row.end_ns()).fold(part.last_ns, i64::max);
         let own = LoadBatch { seconds: batch.seconds.clone(), samples: Vec::new() };
         part.own.add(0, second, own);

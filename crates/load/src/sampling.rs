@@ -109,6 +109,7 @@ fn sample(ended: FinishedRequest, name: &RowName, weight: f64) -> Sample {
         scenario: name.scenario.clone(),
         request: name.request.clone(),
         vu: ended.vu,
+        agent: None,
         intended_ns: ended.intended_ns,
         sent_ns: ended.sent_ns,
         done_ns: ended.done_ns,

@@ -72,7 +72,7 @@ fn another_version_is_refused() {
         let output = bench.run(command);
         let said = text(&output.stderr);
         assert_eq!(output.status.code(), Some(2), "{command:?}: {said}");
-        assert!(said.starts_with("error: run file hostile.narrows has version 7, expected 5\nhint: "), "{said}");
+        assert!(said.starts_with("error: run file hostile.narrows has version 7, expected 6\nhint: "), "{said}");
     }
 }
 

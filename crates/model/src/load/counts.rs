@@ -158,6 +158,9 @@ pub struct Sample {
     pub request: String,
     /// The virtual user, from 0.
     pub vu: u32,
+    /// The agent that sent it, where agents sent the load.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub agent: Option<String>,
     /// When it should have been sent.
     pub intended_ns: i64,
     /// When it was.

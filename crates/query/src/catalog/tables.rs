@@ -163,8 +163,10 @@ pub(super) const TABLES: [TableListing; 22] = [
     TableListing {
         name: "samples",
         has_rows: true,
-        shape: &["trial:long scenario:string request:string vu:long intended_ns:long sent_ns:long done_ns:long \
-            latency_ms:real service_ms:real status:long error:string bytes:long trace_id:string weight:real"],
+        shape: &[
+            "trial:long scenario:string request:string vu:long agent:string intended_ns:long sent_ns:long done_ns:long \
+            latency_ms:real service_ms:real status:long error:string bytes:long trace_id:string weight:real",
+        ],
     },
     TableListing {
         name: "load_seconds",

@@ -252,14 +252,15 @@ fn insert_sample(
     sample: &Sample,
 ) -> rusqlite::Result<usize> {
     let mut insert = connection.prepare_cached(
-        "INSERT INTO sample_rows (trial, scenario, request, vu, intended_ns, sent_ns, done_ns, status, error, bytes, \
-         trace_id, weight) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12)",
+        "INSERT INTO sample_rows (trial, scenario, request, vu, agent, intended_ns, sent_ns, done_ns, status, error, bytes, \
+         trace_id, weight) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13)",
     )?;
     insert.execute(params![
         trial,
         strings.id(connection, &sample.scenario)?,
         request_id(connection, strings, &sample.request)?,
         sample.vu,
+        sample.agent.as_deref().map(|agent| strings.id(connection, agent)).transpose()?,
         sample.intended_ns,
         sample.sent_ns,
         sample.done_ns,

@@ -62,7 +62,7 @@ pub use recorder::Recorder;
 pub(crate) use redaction::clean;
 
 /// The version of run files that this program writes and reads: `PRAGMA user_version`.
-pub const SCHEMA_VERSION: i64 = 5;
+pub const SCHEMA_VERSION: i64 = 6;
 
 /// `PRAGMA application_id` of every run file: "NRRW".
 pub const APPLICATION_ID: i64 = 0x4e52_5257;

@@ -22,7 +22,8 @@ impl Reader {
 
 fn samples_of(connection: &BoundedConnection, trial: i64) -> rusqlite::Result<Vec<Sample>> {
     let sql = "SELECT (SELECT text FROM strings WHERE id = s.scenario) AS scenario_name, \
-               coalesce((SELECT text FROM strings WHERE id = s.request), '') AS request_name, s.* \
+               coalesce((SELECT text FROM strings WHERE id = s.request), '') AS request_name, \
+               (SELECT text FROM strings WHERE id = s.agent) AS agent_name, s.* \
                FROM sample_rows AS s WHERE s.trial = ?1 ORDER BY s.intended_ns, s.id";
     connection.rows(sql, [trial], sample_of)
 }
@@ -43,6 +44,7 @@ fn sample_of(row: &Row<'_>) -> rusqlite::Result<Sample> {
         scenario: row.get::<_, Name>("scenario_name")?.0,
         request: row.get::<_, Name>("request_name")?.0,
         vu: row.get("vu")?,
+        agent: row.get::<_, Option<Name>>("agent_name")?.map(|name| name.0),
         intended_ns: row.get("intended_ns")?,
         sent_ns: row.get("sent_ns")?,
         done_ns: row.get("done_ns")?,

@@ -7,7 +7,7 @@
 -- a table, a view, an index or the JSON in a column raises user_version: a file is read only if it declares exactly what is declared here.
 
 PRAGMA application_id = 0x4e525257; -- "NRRW"
-PRAGMA user_version = 5;
+PRAGMA user_version = 6;
 
 CREATE TABLE run (
     id TEXT NOT NULL PRIMARY KEY,
@@ -142,6 +142,7 @@ CREATE TABLE sample_rows (
     scenario INTEGER NOT NULL, -- strings.id
     request INTEGER, -- strings.id; NULL stands for no name
     vu INTEGER NOT NULL,
+    agent INTEGER, -- strings.id
     intended_ns INTEGER NOT NULL,
     sent_ns INTEGER NOT NULL,
     done_ns INTEGER NOT NULL,

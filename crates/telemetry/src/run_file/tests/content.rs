@@ -250,7 +250,7 @@ fn views_show_names_units_and_hexadecimal_ids() {
     let cases = [
         (
             "SELECT * FROM samples WHERE vu = 1",
-            "1|invoices|shop/list|1|1795262400000000000|1795262400001000000|1795262400051500000|51.5|50.5|200|check|99|\
+            "1|invoices|shop/list|1|north|1795262400000000000|1795262400001000000|1795262400051500000|51.5|50.5|200|check|99|\
              abababababababababababababababab|2.5",
         ),
         (

@@ -183,6 +183,7 @@ fn sample(vu: u32) -> Sample {
         scenario: "invoices".into(),
         request: "shop/list".into(),
         vu,
+        agent: (vu % 2 == 1).then(|| "north".into()),
         intended_ns: T0,
         sent_ns: T0 + 1_000_000,
         done_ns: T0 + 51_500_000,
