@@ -224,6 +224,26 @@ impl Project {
     }
 }
 
+/// The control group of a container that runs, by its name or id, from the root of its hierarchy.
+///
+/// # Errors
+/// The words of docker or podman: there is no such container, it does not run, or neither program is here.
+pub fn control_group_of(container: &str) -> Result<PathBuf, String> {
+    let mut why = String::new();
+    for Engine { program, .. } in ENGINES {
+        match ask(&[program, "inspect", "--type", "container", "--format", "{{.State.Pid}}", "--", container]) {
+            Ok(pid) => {
+                let pid = pid.trim().parse().ok().filter(|pid| *pid > 0);
+                let pid = pid.ok_or_else(|| format!("container {container} does not run"))?;
+                return control_group(pid)
+                    .ok_or_else(|| format!("container {container} has no control group of its own"));
+            }
+            Err(said) => why = said,
+        }
+    }
+    Err(format!("no container {container}: {why}"))
+}
+
 /// The control group of a process, from the root of its hierarchy; `None` if it is the root itself or cannot be read.
 pub(crate) fn control_group(pid: u32) -> Option<PathBuf> {
     let groups = std::fs::read_to_string(format!("/proc/{pid}/cgroup")).ok()?;

@@ -15,7 +15,7 @@ pub mod comparison;
 mod comparison_plan;
 mod components;
 pub mod conclude;
-mod containers;
+pub mod containers;
 mod counting;
 pub mod doctor;
 pub mod environment;

@@ -1,15 +1,13 @@
 //! `narrows agent`: waits for work on this machine and sends parts of the loads of `narrows run --agents`.
 
 use std::net::SocketAddr;
-use std::path::PathBuf;
 
 use narrows_agents::{AgentEvent, AgentOptions, EyesOptions, serve};
 use narrows_lab::experiment::OTLP_TOKEN_VARIABLE;
 use narrows_telemetry::otlp::{Token, is_loopback};
 
-use super::attach::{named_path, named_pid};
-
 use crate::exit::{Exit, Failure};
+use crate::watched::WatchedArguments;
 use crate::{Outcome, agents, stderr};
 
 #[derive(Debug, clap::Args)]
@@ -27,13 +25,8 @@ pub(crate) struct Arguments {
     /// Load threads that it may use, each a core at most [default: one for each core]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
     threads: Option<u16>,
-    /// Look at this process, and what it starts, as that service of experiments that have it elsewhere; may be given several
-    /// times
-    #[arg(long = "pid", value_name = "NAME=PID", value_parser = named_pid)]
-    pids: Vec<(String, u32)>,
-    /// Look at the processes of this control group, a container's too, as that service; may be given several times
-    #[arg(long = "cgroup", value_name = "NAME=PATH", value_parser = named_path)]
-    cgroups: Vec<(String, PathBuf)>,
+    #[command(flatten)]
+    watched: WatchedArguments,
     /// Receive OTLP of these services here, HTTP and gRPC; beyond loopback, senders present the token of the variable
     /// NARROWS_OTLP_TOKEN
     #[arg(long, value_name = "ADDRESS")]
@@ -50,8 +43,8 @@ pub(crate) fn execute(arguments: &Arguments) -> Outcome {
         labels: arguments.label.clone(),
         threads: arguments.threads.map(usize::from),
         eyes: EyesOptions {
-            pids: arguments.pids.clone(),
-            cgroups: arguments.cgroups.clone(),
+            pids: arguments.watched.pids.clone(),
+            cgroups: arguments.watched.cgroups(),
             otlp: guarded(&arguments.otlp)?,
         },
     };

@@ -14,6 +14,7 @@ use narrows_telemetry::scrape::Endpoint;
 
 use crate::exit::Failure;
 use crate::live::Screen;
+use crate::watched::{WatchedArguments, named};
 use crate::{Outcome, runs_folder, stderr};
 
 /// The value of `--otlp` for no receiver.
@@ -39,12 +40,8 @@ pub(crate) struct Arguments {
     /// Without either, a random token is made for addresses beyond loopback and printed once.
     #[arg(long, value_name = "TOKEN", value_parser = token)]
     token: Option<Result<Token, NotAToken>>,
-    /// Sample this process, and what it starts, as that service; may be given several times
-    #[arg(long = "pid", value_name = "NAME=PID", value_parser = named_pid)]
-    pids: Vec<(String, u32)>,
-    /// Sample the processes of this control group as that service; may be given several times
-    #[arg(long = "cgroup", value_name = "NAME=PATH", value_parser = named_path)]
-    cgroups: Vec<(String, PathBuf)>,
+    #[command(flatten)]
+    watched: WatchedArguments,
     /// Scrape this page of metrics, in Prometheus' text format or OpenMetrics; may be given several times
     #[arg(long, value_name = "[NAME=]URL", value_parser = endpoint)]
     prometheus: Vec<Endpoint>,
@@ -156,8 +153,8 @@ fn options(arguments: &Arguments, tokens: &Tokens) -> Result<Options, Failure> {
         interval: arguments.every,
         otlp: otlp.collect(),
         target: arguments.target.clone(),
-        processes: arguments.pids.clone(),
-        cgroups: arguments.cgroups.clone(),
+        processes: arguments.watched.pids.clone(),
+        cgroups: arguments.watched.cgroups(),
         endpoints: arguments.prometheus.clone(),
         servers: arguments.observe.clone(),
     };
@@ -170,7 +167,7 @@ fn options(arguments: &Arguments, tokens: &Tokens) -> Result<Options, Failure> {
         && options.servers.is_empty();
     if options.otlp.is_empty() && is_nothing {
         return Err(Failure::new(format!("--otlp {NOWHERE} leaves nothing to collect"))
-            .hint("name a process with --pid, a control group with --cgroup, a page with --prometheus or a server with --observe"));
+            .hint("name a process with --pid, a container with --container, a control group with --cgroup, a page with --prometheus or a server with --observe"));
     }
     Ok(options)
 }
@@ -268,21 +265,6 @@ fn listen_on(text: &str) -> Result<ListenOn, String> {
     address.map(ListenOn::Address).ok_or_else(|| "expected an address and a port such as 127.0.0.1:4318".to_owned())
 }
 
-fn named(text: &str) -> Option<(&str, &str)> {
-    text.split_once('=').filter(|(name, value)| !name.is_empty() && name.len() <= 200 && !value.is_empty())
-}
-
-pub(super) fn named_pid(text: &str) -> Result<(String, u32), String> {
-    let (name, pid) = named(text).ok_or("expected a service and a process such as web=4711")?;
-    let pid = pid.parse::<u32>().ok().filter(|pid| *pid > 0);
-    pid.map(|pid| (name.to_owned(), pid)).ok_or_else(|| "expected a process id after `=`, such as web=4711".to_owned())
-}
-
-pub(super) fn named_path(text: &str) -> Result<(String, PathBuf), String> {
-    let (name, path) = named(text).ok_or("expected a service and a group such as web=/sys/fs/cgroup/shop.slice")?;
-    Ok((name.to_owned(), PathBuf::from(path)))
-}
-
 fn named_server(text: &str) -> Result<(String, ServerUrl), String> {
     let (name, url) = named(text).ok_or("expected a service and a URL such as db=postgres://user@host:5432/shop")?;
     Ok((name.to_owned(), ServerUrl::parse(url)?))
@@ -305,11 +287,6 @@ mod tests {
         assert_eq!(listen_on("4318"), loopback(4318));
         assert_eq!(listen_on("none"), Ok(ListenOn::Nowhere));
         assert!(listen_on("localhost").is_err() && listen_on("70000").is_err());
-        assert_eq!(named_pid("web=12"), Ok(("web".to_owned(), 12)));
-        for text in ["web", "=12", "web=", "web=0", "web=-1", "web=x"] {
-            assert!(named_pid(text).is_err(), "{text}");
-        }
-        assert_eq!(named_path("a=/b=c"), Ok(("a".to_owned(), PathBuf::from("/b=c"))));
         assert!(some_time("0").is_err() && some_time("1s").is_ok() && interval("10ms").is_err());
         assert!(run_name("a-b.1").is_ok() && run_name("../a").is_err() && run_name("").is_err());
     }
