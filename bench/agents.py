@@ -8,6 +8,8 @@ switch. Needs root, Linux namespaces (`ip`), nginx and nats-server.
     bench/agents.py                     # ten agents, 5,000 requests a second for 20 s, beside one process in turn
     bench/agents.py --agents 3 --rate 20000 --rounds 5
 
+Where k6 is installed, it sends the same load from one process as well.
+
 It prints, for each round: what nginx counted and what Narrows did; percentiles of the merged load beside those of all
 histograms that agents reported, added up here by another program (they pass this script on their way); and the CPU time of
 all processes beside that of one process that sends the same load from one namespace.
@@ -59,6 +61,14 @@ load:
       arrivals: poisson
       max_vus: 200
       request: "GET /item"
+"""
+
+
+K6 = """
+import http from 'k6/http';
+export const options = {{ scenarios: {{ all: {{ executor: 'constant-arrival-rate', rate: {rate}, timeUnit: '1s',
+  duration: '{seconds}s', preAllocatedVUs: 200 }} }}, summaryTrendStats: ['med', 'p(99)', 'p(99.9)'] }};
+export default function () {{ http.get('http://{net}.1:8080/item'); }}
 """
 
 
@@ -190,6 +200,7 @@ def main():
             (folder / "nginx.conf").write_text(NGINX.format(dir=folder, net=NET))
             text = EXPERIMENT.format(net=NET, rate=options.rate, seconds=options.seconds)
             (folder / "experiment.yaml").write_text(text)
+            (folder / "k6.js").write_text(K6.format(net=NET, rate=options.rate, seconds=options.seconds))
             start(HUB, shutil.which("nginx") or "/usr/sbin/nginx", "-p", folder, "-c", folder / "nginx.conf")
             server = shutil.which("nats-server") or "/usr/sbin/nats-server"
             nats = start(HUB, server, "-a", f"{NET}.1", "-p", "4222", "-js", "-sd", folder / "js")
@@ -200,7 +211,10 @@ def main():
             ]
             time.sleep(1)
             ratios, shares = [], []
+            of_k6 = []
             for number in range(options.rounds):
+                if shutil.which("k6"):
+                    of_k6.append(k6(folder, network.names[0]))
                 figures = {}
                 for kind in ("agents", "one") if number % 2 == 0 else ("one", "agents"):
                     run = folder / f"{kind}-{number}.narrows"
@@ -234,12 +248,26 @@ def main():
             print(f"CPU of {options.agents} agents, NATS and coordinator ÷ that of one process: "
                   f"{statistics.median(ratios):.2f} ({min(ratios):.2f} to {max(ratios):.2f})")
             print(f"of it beside load threads and coordinator: {100 * statistics.median(shares):.1f} %")
+            if of_k6:
+                print(f"CPU of k6: {statistics.median(of_k6):.2f} s ({min(of_k6):.2f} to {max(of_k6):.2f})")
     finally:
         for child in reversed(children):
             child.terminate()
         for child in children:
             child.wait(10)
         shutil.rmtree(folder, ignore_errors=True)
+
+
+def k6(folder, namespace):
+    """CPU time of k6 for the same load, seconds."""
+    before = requests_of_nginx()
+    command = inside(namespace, "k6", "run", "--quiet", "--no-usage-report", folder / "k6.js")
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
+    said = process.stdout.read()
+    used = ended_cpu(process)
+    latency = re.search(r"http_req_duration\S*:.*", said)
+    print(f"k6: nginx {requests_of_nginx() - before - 1:,}, CPU {used:.2f} s; {latency.group(0) if latency else said}")
+    return used
 
 
 def loading(run):

@@ -92,6 +92,18 @@ pub enum Error {
         /// Fate of the last one.
         reason: String,
     },
+    /// Rows that are drawn once are fewer than agents: some would have nothing to send.
+    #[error(
+        "data `{data}` has {rows} rows to be picked once by {agents} agents, expected at least one for each: choose fewer agents"
+    )]
+    TooFewRows {
+        /// Its name.
+        data: String,
+        /// Its rows.
+        rows: usize,
+        /// Agents of the load.
+        agents: usize,
+    },
     /// A plan that does not fit into messages.
     #[error("the load's plan with its data takes {bytes} bytes, expected {most} at most")]
     PlanSize {

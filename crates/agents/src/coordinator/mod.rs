@@ -18,7 +18,7 @@ use bytes::{BufMut as _, Bytes, BytesMut};
 use futures_util::StreamExt as _;
 use futures_util::future::{join_all, try_join_all};
 use narrows_load::{Clock, LoadPart, can_be_taken_over, second_after, second_at, threads};
-use narrows_model::load::{ClockOffset, LoadBatch, LoadPlan};
+use narrows_model::load::{ClockOffset, DataValues, LoadBatch, LoadPlan, Pick};
 use narrows_nats::NatsAddress;
 use narrows_telemetry::Records;
 use tokio::runtime::{Builder, Runtime};
@@ -257,6 +257,7 @@ impl Conductor<'_> {
         let eyes = choice::measure_clocks(link, &self.clock, eyes).await?;
         let allowed: Vec<usize> = agents.iter().map(|agent| agent.cores).collect();
         let total = threads(load.plan, allowed.iter().sum());
+        check_rows(load.plan, agents.len().min(total))?;
         try_join_all(agents.iter().map(|agent| deliver(link, load, &agent.name, &packed))).await?;
         link.make_stream(load.run, load.trial).await?;
         let now_ns = self.clock.now_ns();
@@ -541,6 +542,18 @@ async fn assign(link: &Link, load: DividedLoad<'_>, id: i64, number: usize, give
         alone_ms: ALONE.as_millis() as u64,
     };
     link.ask::<()>(&given.agent, "work", json(&assignment)).await
+}
+
+/// An error if a row that is picked once would be missing for some agent.
+fn check_rows(plan: &LoadPlan, agents: usize) -> Result<(), Error> {
+    for source in &plan.data {
+        if let DataValues::Rows { rows, pick: Pick::Once, .. } = &source.values
+            && rows.len() < agents
+        {
+            return Err(Error::TooFewRows { data: source.name.clone(), rows: rows.len(), agents });
+        }
+    }
+    Ok(())
 }
 
 #[cfg(test)]

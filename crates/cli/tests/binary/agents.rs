@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use narrows_testing::{has_programs, torture};
 use rustix::process::{Pid, Signal, kill_process};
 
-use crate::common::{Bench, ask, end, eventually, free_port, marked, nothing_is_left, text};
+use crate::common::{Bench, ask, end, eventually, free_port, marked, nothing_is_left, text, that_mounts};
 use crate::server::{Server, hello};
 
 const PASSWORD: &str = "agents-password";
@@ -299,6 +299,9 @@ fn an_agent_beside_a_service_samples_it_and_hands_its_spans_on() {
     let points = "select count(*) from metrics where service = 'web' and name = 'process.cpu.cores'";
     assert!(ask(&run, points).parse::<u32>().unwrap() >= 4, "{}", ask(&run, points));
     assert_eq!(ask(&run, "select count(*) from spans where service = 'web' and name = 'work'"), "1");
+    let of_machine = "select count(*) >= 3 and min(value) >= 1 from metrics where service = 'web' and name =";
+    assert_eq!(ask(&run, &format!("{of_machine} 'system.cpu.logical.count'")), "1");
+    assert_eq!(ask(&run, "select group_concat(distinct agent) from samples"), "one");
     assert!(!std::fs::read(&run).unwrap().windows(14).any(|part| part == b"of-the-service"), "no secret is kept");
     assert_eq!(sent(&run), received(&server).len());
     let late = post(&otlp, &span);
@@ -361,6 +364,47 @@ fn what_agents_cannot_do_is_said_and_none_goes_on() {
     farm.processes.kill(0);
     farm.serve(&[]);
     refused(&farm, &["--agents", "1"], &["has no JetStream, which keeps what agents report"]);
+}
+
+#[test]
+fn fewer_rows_than_agents_are_refused() {
+    if !is_there() {
+        return;
+    }
+    let server = Server::plain(hello);
+    let load = "agents: 3\n  data: { row: { values: [1, 2], pick: once } }\n  scenarios: { a: { model: shared-iterations, vus: 9, \
+                iterations: 300, request: \"GET /item/{{row}}\" } }";
+    let bench = Bench::new(&experiment(&server, load));
+    let output = bench.run(&["run"]);
+    assert_eq!(output.status.code(), Some(2));
+    let said = text(&output.stderr);
+    assert!(said.contains("data `row` has 2 rows to be picked once by 3 agents"), "{said}");
+    assert_eq!(received(&server).len(), 0);
+}
+
+/// Runs the experiment with agents, on a disk of its own that is too small.
+const ON_A_SMALL_DISK: &str = r#"
+mount -t tmpfs -o size=1m none small || exit 3
+"$0" run --agents 2 --out small/run.narrows
+echo "exit $?"
+"#;
+
+#[test]
+fn a_full_disk_ends_the_run_and_its_agents() {
+    if !is_there() {
+        return;
+    }
+    let server = Server::plain(hello);
+    let Some(mut command) = that_mounts(ON_A_SMALL_DISK) else { return };
+    let bench = Bench::new(&experiment(&server, &arrivals(500, 60)));
+    std::fs::create_dir(bench.path("small")).unwrap();
+    command.current_dir(bench.path("")).env("TMPDIR", bench.path("tmp")).env("NO_COLOR", "1");
+    let output = end(command);
+    let (shown, said) = (text(&output.stdout), text(&output.stderr));
+    assert!(shown.ends_with("exit 2\n") && said.contains("full"), "{shown}{said}");
+    let came = received(&server).len();
+    std::thread::sleep(Duration::from_secs(1));
+    assert!(received(&server).len() <= came + 5, "the agents have stopped");
 }
 
 #[test]
