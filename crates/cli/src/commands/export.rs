@@ -14,7 +14,7 @@ use narrows_model::run::Trial;
 use narrows_model::units;
 use narrows_telemetry::exchange::{
     EVIDENCE_TRACES, ExportCounts, ExportError, RowFormat, SendError, Signal, send, write_evidence, write_jaeger,
-    write_otlp, write_rows,
+    write_otlp, write_parquet, write_rows,
 };
 use narrows_telemetry::http::Url;
 use narrows_telemetry::run_file::{EXPORTED_VIEWS, Reader};
@@ -30,7 +30,7 @@ pub(crate) struct Arguments {
     /// What to write
     #[arg(long, value_enum, required_unless_present = "to", conflicts_with = "to")]
     format: Option<Format>,
-    /// spans, metrics, logs; for csv and jsonl one of these or another view, such as requests [default: spans, for
+    /// spans, metrics, logs; for csv, jsonl and parquet one of these or another view, such as requests [default: spans, for
     /// otlp-json and --to all three]
     #[arg(long, value_name = "WHAT", value_delimiter = ',', value_parser = clap::builder::PossibleValuesParser::new(EXPORTED_VIEWS))]
     what: Vec<String>,
@@ -53,6 +53,8 @@ enum Format {
     Csv,
     /// A view's rows, an object a line
     Jsonl,
+    /// A view's rows, as Apache Parquet
+    Parquet,
     /// All that the findings are made from, with some of the traces, as gzip: for a report of a wrong finding
     Evidence,
 }
@@ -109,7 +111,7 @@ fn signals(what: &[String]) -> Result<Vec<Signal>, Failure> {
         "metrics" => Ok(Signal::Metrics),
         "logs" => Ok(Signal::Logs),
         other => Err(Failure::new(format!("--what {other} has no OTLP, expected spans, metrics or logs"))
-            .hint("`--format csv` and `--format jsonl` write any view")),
+            .hint("`--format csv`, `jsonl` and `parquet` write any view")),
     };
     what.iter().map(signal).collect()
 }
@@ -120,8 +122,8 @@ fn write_all(path: &Path, reader: &Reader, trials: &[(i64, String)], format: For
     if format == Format::JaegerJson && !is_all("spans") {
         return Err(Failure::new("Jaeger's JSON holds spans only, so --what can only be spans"));
     }
-    if matches!(format, Format::Csv | Format::Jsonl) && what.len() > 1 {
-        return Err(Failure::new("csv and jsonl hold one view, so --what can only be given once"));
+    if matches!(format, Format::Csv | Format::Jsonl | Format::Parquet) && what.len() > 1 {
+        return Err(Failure::new("csv, jsonl and parquet hold one view, so --what can only be given once"));
     }
     if format == Format::Evidence && !what.is_empty() {
         return Err(Failure::new("evidence is written as a whole, so --what cannot be given"));
@@ -135,6 +137,7 @@ fn write_all(path: &Path, reader: &Reader, trials: &[(i64, String)], format: For
         Format::JaegerJson => write_jaeger(reader, trials, &mut out),
         Format::Csv => write_rows(reader, view, &ids, RowFormat::Csv, &mut out),
         Format::Jsonl => write_rows(reader, view, &ids, RowFormat::JsonLines, &mut out),
+        Format::Parquet => write_parquet(reader, view, &ids, &mut out),
         Format::Evidence => write_evidence(evidence_of(path, &ids)?, &mut out),
     };
     let written = written.and_then(|written| out.flush().map(|()| written).map_err(ExportError::from));
@@ -184,20 +187,19 @@ fn spare(run: &Path, out: &Path) -> Result<(), Failure> {
     if is_same { Err(failure().hint("write to another file, or to standard output with `--out -`")) } else { Ok(()) }
 }
 
-fn open(path: &Path, format: Format) -> Result<Box<dyn Write>, Failure> {
+fn open(path: &Path, format: Format) -> Result<Box<dyn Write + Send>, Failure> {
     if path.as_os_str() == "-" {
-        let stdout = io::stdout().lock();
+        let stdout = io::stdout();
         return match format {
             Format::OtlpJson | Format::JaegerJson | Format::Jsonl => {
                 Ok(Box::new(BufWriter::new(PrintableJson { out: stdout, rest: Vec::new() })))
             }
             // The CSV writer has already replaced terminal control characters.
             Format::Csv => Ok(Box::new(BufWriter::new(stdout))),
-            Format::Evidence if stdout.is_terminal() => {
-                Err(Failure::new("evidence is compressed and cannot be shown on a terminal")
-                    .hint("name a file with `--out`"))
+            Format::Evidence | Format::Parquet if stdout.is_terminal() => {
+                Err(Failure::new("it is compressed and cannot be shown on a terminal").hint("name a file with `--out`"))
             }
-            Format::Evidence => Ok(Box::new(BufWriter::new(stdout))),
+            Format::Evidence | Format::Parquet => Ok(Box::new(BufWriter::new(stdout))),
         };
     }
     let file = File::create(path).map_err(|error| Failure::new(format!("cannot write {}: {error}", path.display())))?;

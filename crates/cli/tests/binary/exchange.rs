@@ -245,6 +245,10 @@ fn views_are_written_as_tables() {
     let jsonl = bench.run(&["export", "a.narrows", "--format", "jsonl"]);
     let first: Value = serde_json::from_str(text(&jsonl.stdout).lines().next().unwrap()).unwrap();
     assert_eq!(first["service"], "orders");
+    let parquet = bench.run(&["export", "a.narrows", "--format", "parquet", "--out", "spans.parquet"]);
+    assert!(parquet.status.success(), "{}", text(&parquet.stderr));
+    let parquet = std::fs::read(bench.path("spans.parquet")).unwrap();
+    assert!(parquet.starts_with(b"PAR1") && parquet.ends_with(b"PAR1"));
 }
 
 #[test]
@@ -308,7 +312,7 @@ fn what_cannot_be_exported_is_said() {
         (&["a.narrows:other", "--format", "csv"], "has no variant `other`; it has `imported`"),
         (&["a.narrows", "--format", "jaeger-json", "--what", "logs"], "Jaeger's JSON holds spans only"),
         (&["a.narrows", "--format", "otlp-json", "--what", "requests"], "--what requests has no OTLP"),
-        (&["a.narrows", "--format", "csv", "--what", "spans,logs"], "csv and jsonl hold one view"),
+        (&["a.narrows", "--format", "csv", "--what", "spans,logs"], "csv, jsonl and parquet hold one view"),
         (&["a.narrows", "--to", "http://127.0.0.1:1"], "cannot connect"),
         (&["a.narrows", "--to", "127.0.0.1:4318"], "is not a URL"),
     ];

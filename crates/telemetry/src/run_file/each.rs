@@ -5,7 +5,7 @@
 
 use narrows_model::series::{LogLine, LogStream, Point, SeriesKey};
 use narrows_model::table::Cell;
-use narrows_model::trace::{Span, SpanKind, SpanStatus};
+use narrows_model::trace::{Span, SpanKind, SpanStatus, Trace};
 use rusqlite::types::{FromSql, FromSqlError, FromSqlResult, ValueRef};
 use rusqlite::{Params, Row};
 
@@ -29,6 +29,10 @@ pub const EXPORTED_VIEWS: [&str; 11] = [
     "load_latency",
     "samples",
 ];
+
+/// Columns that [`span_of`] reads.
+const SPAN_COLUMNS: &str = "trace_id, span_id, parent_span_id, service, scope, name, kind, start_ns, end_ns, status, \
+                            status_message, attributes, weight";
 
 /// In which order spans come.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -57,11 +61,18 @@ impl Reader {
             SpanOrder::Any => "",
             SpanOrder::ByTrace => " ORDER BY trace_id, start_ns",
         };
-        let sql = format!(
-            "SELECT trace_id, span_id, parent_span_id, service, scope, name, kind, start_ns, end_ns, status, \
-             status_message, attributes, weight FROM spans WHERE trial = ?1{order}"
-        );
+        let sql = format!("SELECT {SPAN_COLUMNS} FROM spans WHERE trial = ?1{order}");
         self.query(|connection| each(connection, &sql, [trial], span_of, visit))
+    }
+
+    /// A trace of a trial, its spans in order of start, unless it was not kept. `id` is hexadecimal.
+    ///
+    /// # Errors
+    /// When the file cannot be read.
+    pub fn trace(&self, trial: i64, id: &str) -> Result<Option<Trace>> {
+        let sql = format!("SELECT {SPAN_COLUMNS} FROM spans WHERE trial = ?1 AND trace_id = ?2 ORDER BY start_ns");
+        let spans = self.query(|connection| connection.rows(&sql, (trial, id), span_of))?;
+        Ok(spans.first().map(|first| (first.trace_id, first.weight)).map(|(id, weight)| Trace { id, spans, weight }))
     }
 
     /// The points of all series of a trial, one series after the other, in order of time.

@@ -72,6 +72,15 @@ impl Reader {
         Ok(run)
     }
 
+    /// The process that writes it; `None` if it has ended.
+    ///
+    /// # Errors
+    /// When the file cannot be read.
+    pub fn writer(&self) -> Result<Option<u32>> {
+        let (run, owner) = self.query(|connection| run_of(connection))?;
+        Ok((run.state == RunState::Running && owner.is_alive()).then_some(owner.pid))
+    }
+
     /// The trials in order. One that was under way when the writer went is `interrupted`.
     pub fn trials(&self) -> Result<Vec<Trial>> {
         let is_over = self.run()?.state != RunState::Running;
