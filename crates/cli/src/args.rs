@@ -9,7 +9,7 @@ use narrows_telemetry::secrets::{REDACTED, redact_text, redact_url};
 
 use crate::commands::{
     agent, attach, baseline, capacity, check, compare, completions, diagnose, diff, docs, export, import, init,
-    kubernetes, load, man, predict, query, report, run, sensitivity,
+    kubernetes, load, man, mcp, predict, query, report, run, sensitivity, serve,
 };
 
 /// Puts a distributed service under load, watches every hop, and names the place that holds it back.
@@ -73,6 +73,10 @@ pub(crate) enum Command {
     Predict(predict::Arguments),
     /// Write a run as one self-contained HTML page, or as JSON
     Report(report::Arguments),
+    /// Look at runs in a browser: reports, traces, questions
+    Serve(serve::Arguments),
+    /// Let programs ask about runs, by the Model Context Protocol
+    Mcp(mcp::Arguments),
     /// Query a run, in SQL or in KQL
     Query(query::Arguments),
     /// Make a run from traces, metrics and logs of other programs

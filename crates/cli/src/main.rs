@@ -14,6 +14,7 @@ mod signals;
 mod stderr;
 #[cfg(feature = "reference-systems")]
 mod systems;
+mod watched;
 mod wrapping;
 
 use clap::Parser;
@@ -36,6 +37,8 @@ fn main() -> std::process::ExitCode {
         Command::Baseline(command) => commands::baseline::execute(&command),
         Command::Predict(arguments) => commands::predict::execute(&arguments),
         Command::Report(arguments) => commands::report::execute(&arguments),
+        Command::Mcp(arguments) => commands::mcp::execute(&arguments),
+        Command::Serve(arguments) => commands::serve::execute(&arguments),
         Command::Query(arguments) => commands::query::execute(&arguments),
         Command::Attach(arguments) => commands::attach::execute(&arguments),
         Command::Import(arguments) => commands::import::execute(&arguments),

@@ -12,13 +12,26 @@ use serde_json::{Value, json};
 
 /// Crates of `crates/` that may depend on more than `narrows-model`. The telemetry receiver uses the engines' library
 /// for accepting connections, agents that for connecting to NATS, and crates that read a user's files use the library for opening them.
-const JOINERS: [(&str, &[&str]); 7] = [
+const JOINERS: [(&str, &[&str]); 8] = [
     ("narrows-model", &[]),
     ("narrows-load", &["narrows-model", "narrows-files"]),
     ("narrows-agents", &["narrows-model", "narrows-load", "narrows-nats", "narrows-sampler", "narrows-telemetry"]),
     ("narrows-telemetry", &["narrows-model", "narrows-files", "narrows-listener"]),
     ("narrows-sampler", &["narrows-model", "narrows-telemetry"]),
     ("narrows-report", &["narrows-model", "narrows-diagnose"]),
+    (
+        "narrows-serve",
+        &[
+            "narrows-model",
+            "narrows-diagnose",
+            "narrows-lab",
+            "narrows-listener",
+            "narrows-query",
+            "narrows-report",
+            "narrows-serving",
+            "narrows-telemetry",
+        ],
+    ),
     (
         "narrows-lab",
         &[

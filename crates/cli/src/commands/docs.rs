@@ -18,7 +18,7 @@ macro_rules! page {
 }
 
 /// Every page in `docs/reference`; a test compares the two.
-static PAGES: [Page; 30] = [
+static PAGES: [Page; 31] = [
     page!("agents"),
     page!("baseline"),
     page!("capacity"),
@@ -46,6 +46,7 @@ static PAGES: [Page; 30] = [
     page!("query"),
     page!("run-file"),
     page!("sampled-series"),
+    page!("serve"),
     page!("servers"),
     page!("sidecars"),
     page!("thresholds"),

@@ -22,6 +22,7 @@ pub(crate) mod init;
 pub(crate) mod kubernetes;
 pub(crate) mod load;
 pub(crate) mod man;
+pub(crate) mod mcp;
 #[cfg(feature = "reference-systems")]
 pub(crate) mod orchestrations;
 pub(crate) mod predict;
@@ -30,6 +31,7 @@ pub(crate) mod report;
 pub(crate) mod run;
 pub(crate) mod schema;
 pub(crate) mod sensitivity;
+pub(crate) mod serve;
 #[cfg(feature = "reference-systems")]
 pub(crate) mod system;
 

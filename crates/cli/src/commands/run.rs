@@ -14,6 +14,7 @@ use narrows_model::run::RunState;
 use narrows_predict::kept_sentence;
 
 use super::compare::VerdictArguments;
+use super::serve::PagesBeside;
 use crate::agents::AgentsArguments;
 use crate::exit::{Exit, Failure};
 use crate::live::Live;
@@ -61,6 +62,9 @@ pub(crate) struct Arguments {
     /// Write the page and open it in a browser: $BROWSER, or the desktop's
     #[arg(long)]
     open: bool,
+    /// Show the run in a browser while it lasts, and until Ctrl-C afterwards; with `--open` the browser is opened
+    #[arg(long, conflicts_with = "compare")]
+    serve: bool,
     #[command(flatten)]
     agents: AgentsArguments,
     /// Print the result as JSON
@@ -99,6 +103,7 @@ pub(crate) fn execute(arguments: &Arguments) -> Outcome {
         begin,
         agents: arguments.agents.request(&experiment)?,
     };
+    let pages = arguments.serve.then(|| PagesBeside::start(&path, arguments.open)).transpose()?;
     let (ended, outcome) = run_and_tell(&wanted, if arguments.json { Form::Json } else { Form::Text })?;
     if !arguments.json {
         print_kept(&outcome)?;
@@ -110,6 +115,9 @@ pub(crate) fn execute(arguments: &Arguments) -> Outcome {
         RunState::Complete if page.is_none() => super::say_where(&path),
         RunState::Complete => {}
         _ => return Err(unfinished(ended, &path, &format!("{} continues it", resuming(arguments)))),
+    }
+    if let Some(pages) = pages {
+        pages.stay()?;
     }
     Ok(verdict(&outcome))
 }
@@ -202,7 +210,7 @@ fn page_of(arguments: &Arguments, run: &Path) -> Result<Option<PathBuf>, Failure
                 .hint("a page ends in .html; write the experiment file first, as in `narrows run FILE --html`"))
         }
         Some(None) => page::beside(run).map(Some),
-        None if arguments.open => page::beside(run).map(Some),
+        None if arguments.open && !arguments.serve => page::beside(run).map(Some),
         None => Ok(None),
     }
 }

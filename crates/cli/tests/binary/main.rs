@@ -72,6 +72,7 @@ mod run;
 mod same_variant_twice;
 mod secrets;
 mod sensitivity;
+mod serve;
 #[cfg(feature = "reference-systems")]
 mod sidecars;
 mod terminal;

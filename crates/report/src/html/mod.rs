@@ -15,6 +15,7 @@ mod lanes;
 pub(crate) mod pairs;
 mod palette;
 pub(crate) mod panels;
+mod parts;
 mod peers;
 pub(crate) mod requests;
 mod span_details;
@@ -30,24 +31,26 @@ use narrows_model::printable;
 
 use crate::figures::cut;
 use crate::section::{Section, Tone};
-use crate::sections::{self, Context, Head};
+use crate::sections::{self, Head};
 
 pub(crate) use blocks::inline;
 pub(crate) use palette::Palette;
+pub use parts::{SCRIPT, STYLE, calls, report, trace, two_traces};
 pub(crate) use requests::Request;
 pub(crate) use waterfall::anchor as waterfall_anchor;
 
-const STYLE: &str = include_str!("style.css");
-const SCRIPT: &str = include_str!("script.js");
-
 /// The page of a run, from doctype to `</html>`.
 pub fn page(outcome: &Outcome) -> String {
-    let head = sections::head(outcome);
-    document(&head.title, &header(&head), &sections::all(&Context::for_page(outcome)))
+    let title = sections::head(outcome).title;
+    framed(&title, &report(outcome))
 }
 
 /// A page, from doctype to `</html>`.
 pub(crate) fn document(title: &str, header: &Markup, sections: &[Section]) -> String {
+    framed(title, &html! { (header) @for section in sections { (blocks::section(section)) } })
+}
+
+fn framed(title: &str, body: &Markup) -> String {
     let page = html! {
         (DOCTYPE) "\n"
         html lang="en" {
@@ -60,7 +63,7 @@ pub(crate) fn document(title: &str, header: &Markup, sections: &[Section]) -> St
                 noscript { style { (PreEscaped(".panel[hidden]{display:block}.chooser{display:none}")) } }
             }
             body {
-                main { (header) @for section in sections { (blocks::section(section)) } }
+                main { (body) }
                 script { "\n" (PreEscaped(SCRIPT)) }
             }
         }

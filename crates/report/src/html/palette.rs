@@ -5,6 +5,7 @@
 
 use narrows_model::evidence::RunEvidence;
 use narrows_model::series::names;
+use narrows_model::trace::Trace;
 
 /// Services with a colour of their own.
 const OWN_COLOURS: usize = 7;
@@ -29,6 +30,17 @@ impl Palette {
             let known = service.is_empty() || service == names::GENERATOR || services.contains(service);
             if !known && services.len() < OWN_COLOURS {
                 services.push(service.clone());
+            }
+        }
+        Self { services }
+    }
+
+    /// The services of some requests, in the order in which they come.
+    pub(crate) fn of_traces(traces: &[&Trace]) -> Self {
+        let mut services: Vec<String> = Vec::new();
+        for span in traces.iter().flat_map(|trace| &trace.spans) {
+            if services.len() < OWN_COLOURS && !services.contains(&span.service) {
+                services.push(span.service.clone());
             }
         }
         Self { services }

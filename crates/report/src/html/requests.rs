@@ -10,7 +10,7 @@ use narrows_model::trace::{Span, hex};
 use narrows_model::units;
 
 use super::peers::{Candidates, Peer, peers};
-use super::waterfall::{self, Scale};
+use super::waterfall::{self, PathIntervals, Scale};
 use crate::figures::plural;
 use crate::recurring::{self, VariantFindings};
 use crate::section::{Block, Section};
@@ -46,9 +46,10 @@ pub(crate) fn choose(outcome: &Outcome) -> Vec<Request<'_>> {
 pub(crate) fn section(context: &Context<'_>) -> Section {
     let Some((first, rest)) = context.requests.split_first() else { return Section::default() };
     let rows_max = (WATERFALL_ROWS_TOTAL / context.requests.len()).clamp(WATERFALL_ROWS_MIN, waterfall::ROWS_MAX);
+    let no_path = PathIntervals::default();
     let own = |request: &Request<'_>| waterfall::length_ns(request.peer.trace);
     let draw = |request: &Request<'_>, lead: &str, length_ns: f64| {
-        request.html(lead, &Scale { length_ns, palette: &context.palette, rows_max })
+        request.html(lead, &Scale { length_ns, palette: &context.palette, rows_max, path: &no_path })
     };
     let drawing = match rest.split_last() {
         None => draw(first, "", own(first)),

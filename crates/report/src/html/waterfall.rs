@@ -7,7 +7,7 @@
 use std::collections::{BTreeSet, HashMap};
 
 use maud::{Markup, html};
-use narrows_model::trace::{Forest, Span, SpanKind, Trace, hex};
+use narrows_model::trace::{Forest, Span, SpanId, SpanKind, Trace, hex};
 use narrows_model::units;
 
 use super::axis::{Axis, Unit};
@@ -69,7 +69,12 @@ pub(super) struct Scale<'a> {
     pub(super) palette: &'a Palette,
     /// Rows at most.
     pub(super) rows_max: usize,
+    /// The critical path; empty where it is not drawn.
+    pub(super) path: &'a PathIntervals,
 }
+
+/// Time of a critical path in spans, each by its id and start: from and to.
+pub(super) type PathIntervals = HashMap<(SpanId, i64), Vec<(i64, i64)>>;
 
 /// One trace as HTML. `marked` are span ids that show a finding.
 pub(super) fn html(trace: &Trace, marked: &BTreeSet<&str>, scale: &Scale<'_>) -> Markup {
@@ -79,7 +84,8 @@ pub(super) fn html(trace: &Trace, marked: &BTreeSet<&str>, scale: &Scale<'_>) ->
     let nodes = tree(trace);
     let omitted = trace.spans.len() - nodes.iter().map(Node::spans).sum::<usize>();
     let (palette, rows_left) = (scale.palette, scale.rows_max);
-    let mut drawing = Drawing { start_ns, length_ns, marked, palette, waits: Waits::new(trace), rows_left, omitted };
+    let (waits, path) = (Waits::new(trace), scale.path);
+    let mut drawing = Drawing { start_ns, length_ns, marked, palette, waits, path, rows_left, omitted };
     let rows: Vec<Markup> = nodes.iter().map(|node| drawing.node(node, 0)).collect();
     let step = axis.ticks.get(1).map_or(100.0, |tick| tick / length_ns * 100.0);
     let ticks = axis.ticks.iter().filter(|tick| **tick <= length_ns * 0.9);
@@ -160,6 +166,7 @@ struct Drawing<'a> {
     marked: &'a BTreeSet<&'a str>,
     palette: &'a Palette,
     waits: Waits,
+    path: &'a PathIntervals,
     rows_left: usize,
     omitted: usize,
 }
@@ -233,6 +240,9 @@ impl Drawing<'_> {
         let is_bad = span.has_failed() || is_throttled(span);
         html! {
             i class=[is_bad.then_some("bad")] style={ (self.place(span.start_ns, span.duration_ns() as f64)) (lane) } {}
+            @for (from_ns, to_ns) in self.path.get(&(span.span_id, span.start_ns)).into_iter().flatten() {
+                s style={ (self.place(*from_ns, (to_ns - from_ns) as f64)) (lane) } {}
+            }
             @if let Some(wait_ns) = self.waits.after_ns(span) { (self.wait(span.end_ns, wait_ns as f64, lane)) }
         }
     }
@@ -304,7 +314,8 @@ mod tests {
     use crate::fixture;
 
     fn drawn(trace: &Trace, palette: &Palette, rows_max: usize, length_ns: f64) -> String {
-        html(trace, &BTreeSet::new(), &Scale { length_ns, palette, rows_max }).into_string()
+        html(trace, &BTreeSet::new(), &Scale { length_ns, palette, rows_max, path: &PathIntervals::default() })
+            .into_string()
     }
 
     fn shape(nodes: &[Node<'_>]) -> String {

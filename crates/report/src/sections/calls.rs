@@ -8,6 +8,7 @@ use narrows_model::units;
 
 use super::Context;
 use super::threads::heaviest;
+use crate::html::Palette;
 use crate::html::call_graph::{CallGraphDrawing, DrawnEdge, DrawnNode, svg};
 use crate::section::{Block, Cell, Column, Figure, Group, Medium, Phrase, Row, Section, Table};
 
@@ -45,12 +46,22 @@ pub(super) fn section(context: &Context<'_>) -> Section {
     if context.medium == Medium::Page {
         for variant in &shown {
             blocks.extend((shown.len() > 1).then(|| Block::Heading(Phrase::from(variant.title()))));
-            blocks.push(Block::Drawing(svg(&variant.drawing(context))));
+            blocks.push(Block::Drawing(svg(&variant.drawing(&context.palette))));
         }
     }
     blocks.push(Block::Table(table(&shown)));
     blocks.push(Block::Only(Medium::Page, vec![Block::Note(Phrase::from(NOTE))]));
     Section::new("calls", "Who waits for whom", blocks)
+}
+
+/// Graph and table of a trial under one level of its load; `None` if no service calls another there.
+pub(crate) fn under(outcome: &Outcome, trial: usize, level: usize) -> Option<Section> {
+    let (limit, graph) = (outcome.limits.get(trial)?, outcome.call_graphs.get(trial)?);
+    let variant = outcome.evidence.trials.get(trial)?.trial.variant.as_str();
+    let calls = VariantCalls::of(variant, graph, level, limit.levels.get(level)?)?;
+    let drawing = svg(&calls.drawing(&Palette::new(&outcome.evidence)));
+    let blocks = vec![Block::Drawing(drawing), Block::Table(table(&[calls])), Block::Note(Phrase::from(NOTE))];
+    Some(Section::untitled(blocks))
 }
 
 /// The calls of a variant in its first trial that has any.
@@ -110,7 +121,7 @@ impl<'a> VariantCalls<'a> {
         EdgeCalls { level: &edge.levels[self.at], is_load, per_request }
     }
 
-    fn drawing(&self, context: &Context<'_>) -> CallGraphDrawing {
+    fn drawing(&self, palette: &Palette) -> CallGraphDrawing {
         let ends = self.edges.iter().flat_map(|edge| [edge.caller.as_str(), edge.callee.as_str()]);
         let mut names: Vec<&str> = ends.collect();
         names.sort_unstable();
@@ -128,7 +139,7 @@ impl<'a> VariantCalls<'a> {
             DrawnNode {
                 name: end(name).to_owned(),
                 figure,
-                colour: context.palette.class(name),
+                colour: palette.class(name),
                 is_outside: matches!(kind, NodeKind::Client | NodeKind::Outside),
                 stands_out: requests.is_some_and(|requests| requests >= most),
             }

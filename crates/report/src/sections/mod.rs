@@ -31,6 +31,7 @@ use narrows_model::comparison::Outcome;
 use crate::html::{Palette, Request, panels, requests};
 use crate::section::{Medium, Section};
 
+pub(crate) use calls::under as calls_under;
 pub(crate) use head::{Head, head};
 pub(crate) use predicted::{changes, names};
 

@@ -6,12 +6,14 @@
 mod cells;
 mod chart;
 mod comma;
+mod html;
 mod json;
 mod lines;
 mod markdown;
 
 pub use chart::chart;
 pub use comma::csv;
+pub use html::html;
 pub use json::json;
 pub use lines::text;
 pub use markdown::markdown;
