@@ -40,10 +40,10 @@ pub(crate) struct Progress {
 pub(crate) struct Second {
     pub(crate) start_ns: i64,
     pub(crate) users: i64,
-    /// Requests that succeeded, and that failed.
+    /// Requests per second that succeeded, and that failed.
     pub(crate) requests: (f64, f64),
-    /// Median and 95 % latency, nanoseconds.
-    pub(crate) latency_ns: [f64; 2],
+    /// Median and 95 % latency, nanoseconds; `None` without a response.
+    pub(crate) latency_ns: [Option<f64>; 2],
     /// Cores, by service; `narrows` is the load.
     pub(crate) cores: BTreeMap<String, f64>,
 }
@@ -87,7 +87,7 @@ impl Progress {
         let ask = |query: &str| reader.sql(query, &LIMITS);
         let loads = ask(&format!(
             "SELECT start_ns, sum(vus), sum(succeeded), sum(errors_connect + errors_reset + errors_timeout + errors_protocol \
-             + errors_status + errors_check) FROM load_seconds WHERE trial = {trial} AND start_ns > {after_ns} GROUP BY 1 \
+             + errors_status + errors_check), max(length_ns) FROM load_seconds WHERE trial = {trial} AND start_ns > {after_ns} GROUP BY 1 \
              ORDER BY 1"
         ))?;
         let buckets = ask(&format!(
@@ -116,13 +116,15 @@ fn seconds(loads: &Table, buckets: &Table, cores: &Table) -> Vec<Second> {
         let start_ns = sql::integer(row.first()).unwrap_or(0);
         let histogram = histograms.get(&start_ns).map_or(&[][..], Vec::as_slice);
         let figure = |at| sql::number(row.get(at)).unwrap_or(0.0);
+        // A second is cut where a window ends.
+        let length = (figure(4) / 1e9).max(1e-3);
         let within = cores.rows.iter().filter(|row| {
             sql::integer(row.first()).is_some_and(|at| (start_ns..start_ns.saturating_add(1_000_000_000)).contains(&at))
         });
         Second {
             start_ns,
             users: sql::integer(row.get(1)).unwrap_or(0),
-            requests: (figure(2), figure(3)),
+            requests: (figure(2) / length, figure(3) / length),
             latency_ns: [0.5, 0.95].map(|share| quantile(histogram, share)),
             cores: within
                 .map(|row| (sql::text(row.get(1)).to_owned(), sql::number(row.get(2)).unwrap_or(0.0)))
@@ -133,14 +135,14 @@ fn seconds(loads: &Table, buckets: &Table, cores: &Table) -> Vec<Second> {
 }
 
 /// The value below which a share of a histogram lies: buckets of middle and count, in order.
-fn quantile(buckets: &[(f64, f64)], share: f64) -> f64 {
+fn quantile(buckets: &[(f64, f64)], share: f64) -> Option<f64> {
     let all: f64 = buckets.iter().map(|(_, count)| count).sum();
     let mut seen = 0.0;
     let found = buckets.iter().find(|(_, count)| {
         seen += count;
         seen >= share * all
     });
-    found.map_or(0.0, |(middle, _)| *middle)
+    found.map(|(middle, _)| *middle)
 }
 
 impl Second {
@@ -212,7 +214,13 @@ mod tests {
     #[test]
     fn a_second_has_its_percentiles_and_cores() {
         let at = Cell::Integer(5_000_000_000);
-        let loads = table(vec![vec![at.clone(), Cell::Integer(8), Cell::Integer(90), Cell::Integer(10)]]);
+        let loads = table(vec![vec![
+            at.clone(),
+            Cell::Integer(8),
+            Cell::Integer(90),
+            Cell::Integer(10),
+            Cell::Integer(500_000_000),
+        ]]);
         let bucket = |ns: f64, count| vec![at.clone(), Cell::Real(ns), Cell::Integer(count)];
         let buckets = table(vec![bucket(10.0, 60), bucket(20.0, 30), bucket(90.0, 10)]);
         let cores = table(vec![vec![Cell::Integer(5_400_000_000), Cell::Text("shop".into()), Cell::Real(0.5)]]);
@@ -220,11 +228,11 @@ mod tests {
         let expected = Second {
             start_ns: 5_000_000_000,
             users: 8,
-            requests: (90.0, 10.0),
-            latency_ns: [10.0, 90.0],
+            requests: (180.0, 20.0),
+            latency_ns: [Some(10.0), Some(90.0)],
             cores: [("shop".to_owned(), 0.5)].into(),
         };
         assert_eq!(found, [expected]);
-        assert_eq!(quantile(&[], 0.5), 0.0);
+        assert_eq!(quantile(&[], 0.5), None);
     }
 }

@@ -96,8 +96,9 @@ impl Search {
         let all = |conditions: &[String], none: &str| {
             if conditions.is_empty() { none.to_owned() } else { conditions.join(" AND ") }
         };
+        // Columns beside a single maximum are those of the row that has it, so there is no second one.
         format!(
-            "SELECT s.trace, s.start_ns, max(s.length_ns) AS length_ns, s.shape, max({FAILED}) AS failed, count(*) AS spans \
+            "SELECT s.trace, s.start_ns, max(s.length_ns) AS length_ns, s.shape, sum({FAILED}) > 0 AS failed, count(*) AS spans \
              FROM span_rows AS s JOIN span_shape_rows AS h ON h.id = s.shape \
              WHERE {} AND {} GROUP BY s.trace HAVING {}",
             of_shape.join(" AND "),

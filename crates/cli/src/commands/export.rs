@@ -2,6 +2,7 @@
 //!
 //! Measurements of the load generator are exported where they are reported (`narrows load`, `narrows report`).
 
+use std::cell::RefCell;
 use std::fs::File;
 use std::io::{self, BufWriter, IsTerminal, Write};
 use std::os::unix::fs::MetadataExt;
@@ -11,10 +12,12 @@ use clap::ValueEnum;
 use narrows_model::evidence::RunEvidence;
 use narrows_model::printable;
 use narrows_model::run::Trial;
+use narrows_model::table::Cell;
 use narrows_model::units;
+use narrows_report::table::ParquetRows;
 use narrows_telemetry::exchange::{
     EVIDENCE_TRACES, ExportCounts, ExportError, RowFormat, SendError, Signal, send, write_evidence, write_jaeger,
-    write_otlp, write_parquet, write_rows,
+    write_otlp, write_rows,
 };
 use narrows_telemetry::http::Url;
 use narrows_telemetry::run_file::{EXPORTED_VIEWS, Reader};
@@ -137,7 +140,7 @@ fn write_all(path: &Path, reader: &Reader, trials: &[(i64, String)], format: For
         Format::JaegerJson => write_jaeger(reader, trials, &mut out),
         Format::Csv => write_rows(reader, view, &ids, RowFormat::Csv, &mut out),
         Format::Jsonl => write_rows(reader, view, &ids, RowFormat::JsonLines, &mut out),
-        Format::Parquet => write_parquet(reader, view, &ids, &mut out),
+        Format::Parquet => write_parquet(reader, view, &ids, &mut *out),
         Format::Evidence => write_evidence(evidence_of(path, &ids)?, &mut out),
     };
     let written = written.and_then(|written| out.flush().map(|()| written).map_err(ExportError::from));
@@ -160,6 +163,30 @@ fn evidence_of(path: &Path, trials: &[i64]) -> Result<RunEvidence, Failure> {
     let mut evidence = narrows_lab::conclude::evidence(path, EVIDENCE_TRACES)?;
     evidence.trials.retain(|trial| trials.contains(&trial.trial.id));
     Ok(evidence)
+}
+
+/// Writes the rows of a view, of the trials in turn, as one Parquet file.
+fn write_parquet(
+    reader: &Reader,
+    view: &str,
+    trials: &[i64],
+    out: &mut (dyn Write + Send),
+) -> Result<ExportCounts, ExportError> {
+    let mut written = ExportCounts::default();
+    let rows = RefCell::new(ParquetRows::new(view, out));
+    for trial in trials {
+        let mut head = |names: Vec<String>| -> io::Result<()> {
+            rows.borrow_mut().name(names);
+            Ok(())
+        };
+        let mut row = |cells: Vec<Cell>| {
+            written.records += 1;
+            rows.borrow_mut().push(cells)
+        };
+        reader.each_row(view, *trial, &mut head, &mut row)??;
+    }
+    rows.into_inner().close()?;
+    Ok(written)
 }
 
 fn write_signals(

@@ -3,6 +3,7 @@
 use std::io::Write;
 
 use crate::common::{self, Bench, ask, text};
+use narrows_telemetry::run_file::EXPORTED_VIEWS;
 use narrows_testing::has_programs;
 use serde_json::{Value, json};
 
@@ -245,10 +246,13 @@ fn views_are_written_as_tables() {
     let jsonl = bench.run(&["export", "a.narrows", "--format", "jsonl"]);
     let first: Value = serde_json::from_str(text(&jsonl.stdout).lines().next().unwrap()).unwrap();
     assert_eq!(first["service"], "orders");
-    let parquet = bench.run(&["export", "a.narrows", "--format", "parquet", "--out", "spans.parquet"]);
-    assert!(parquet.status.success(), "{}", text(&parquet.stderr));
-    let parquet = std::fs::read(bench.path("spans.parquet")).unwrap();
-    assert!(parquet.starts_with(b"PAR1") && parquet.ends_with(b"PAR1"));
+    for view in EXPORTED_VIEWS {
+        let parquet =
+            bench.run(&["export", "a.narrows", "--format", "parquet", "--what", view, "--out", "rows.parquet"]);
+        assert!(parquet.status.success(), "{view}: {}", text(&parquet.stderr));
+        let parquet = std::fs::read(bench.path("rows.parquet")).unwrap();
+        assert!(parquet.starts_with(b"PAR1") && parquet.ends_with(b"PAR1"), "{view}");
+    }
 }
 
 #[test]

@@ -10,6 +10,7 @@ mod html;
 mod json;
 mod lines;
 mod markdown;
+mod parquet_rows;
 
 pub use chart::chart;
 pub use comma::csv;
@@ -17,6 +18,7 @@ pub use html::html;
 pub use json::json;
 pub use lines::text;
 pub use markdown::markdown;
+pub use parquet_rows::ParquetRows;
 
 #[cfg(test)]
 mod fixture {

@@ -9,8 +9,9 @@
   const space = "http://www.w3.org/2000/svg";
   const [left, right, top, bottom] = [64, 552, 8, 156];
 
-  const three = (v) => (Math.abs(v) >= 99.95 || v === 0 ? v.toFixed(0) : Math.abs(v) >= 9.995 ? v.toFixed(1) : v.toFixed(2));
+  const three = (v) => (Math.abs(v) >= 99.95 || Number.isInteger(v) ? v.toFixed(0) : Math.abs(v) >= 9.995 ? v.toFixed(1) : v.toFixed(2));
   const duration = (ns) => {
+    if (!ns) return ns === 0 ? "0" : "–";
     const names = ["ns", "µs", "ms", "s"];
     let at = 0;
     while (ns >= 1000 && at < 3) { ns /= 1000; at += 1; }
@@ -28,7 +29,7 @@
     svg.replaceChildren();
     const first = seconds[0].at;
     const last = Math.max(seconds.at(-1).at, first + 10);
-    const most = Math.max(...lines.flatMap((line) => line.values), 1e-9);
+    const most = Math.max(...lines.flatMap((line) => line.values.map((value) => value ?? 0)), 1e-9);
     const unit = Math.pow(10, Math.floor(Math.log10(most)));
     const high = [1, 2, 5, 10].map((n) => n * unit).find((n) => n >= most * 1.02) ?? 10 * unit;
     const x = (at) => left + ((at - first) / (last - first)) * (right - left);
@@ -40,8 +41,9 @@
     add(svg, "text", { x: left, y: 174 }, "0 s");
     add(svg, "text", { class: "end", x: right, y: 174 }, (last - first).toFixed(0) + " s");
     lines.forEach((line, at) => {
-      const points = line.values.map((value, n) => x(seconds[n].at).toFixed(1) + "," + y(value).toFixed(1));
-      add(svg, "path", { class: "line " + colours[at % 8], d: "M" + points.join(" ") });
+      const parts = line.values.map((value, n) => (value === null ? null : x(seconds[n].at).toFixed(1) + "," + y(value).toFixed(1)));
+      const d = parts.map((part, n) => (part === null ? "" : (n > 0 && parts[n - 1] !== null ? " " : "M") + part)).join("");
+      if (d) add(svg, "path", { class: "line " + colours[at % 8], d });
     });
     document.getElementById("now-" + name).textContent = lines.length > 2 ? "" : lines.map((line) => shown(line.values.at(-1))).join(" · ");
     document.getElementById("legend-" + name).replaceChildren(...lines.map((line, at) => {

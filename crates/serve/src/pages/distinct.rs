@@ -68,13 +68,14 @@ impl Operation {
     }
 }
 
-/// Operations that serve others, those with most spans first.
+/// Operations that serve others, those with most time first.
 fn operations(path: &Path, trial: i64) -> Result<Vec<Operation>, Refusal> {
     let found = sql::ask(
         path,
         &format!(
-            "SELECT service, name FROM span_counts WHERE trial = {trial} AND kind IN ('server', 'consumer') \
-             GROUP BY 1, 2 ORDER BY sum(arrived) DESC LIMIT 200"
+            "SELECT (SELECT text FROM strings WHERE id = h.service), (SELECT text FROM strings WHERE id = h.name) \
+             FROM span_shape_rows AS h JOIN span_rows AS s ON s.shape = h.id WHERE h.trial = {trial} AND h.kind IN (2, 5) \
+             GROUP BY 1, 2 ORDER BY sum(s.length_ns) DESC LIMIT 200"
         ),
     )?;
     let operation =

@@ -33,7 +33,7 @@ pub(super) fn page(_: &Library, entry: &Entry, _: &Parameters) -> Result<Page, R
                 figure.chart { figcaption { (title) " " b id=(format!("now-{name}")) {} } svg id=(format!("live-{name}")) viewBox="0 0 560 180" role="img" aria-label=(title) {} ul.legend id=(format!("legend-{name}")) {} }
             }
         }
-        p.actions {
+        div.actions {
             a href=(at("")) { "What is in the way so far" }
             form method="post" action=(at("/stop")) { button.danger { "Stop the run" } }
         }

@@ -23,7 +23,9 @@ pub(super) fn page(library: &Library, entry: &Entry, form: &Parameters) -> Resul
     let body = html! {
         header.top {
             h1 { "Service map" }
-            @if let Some(limit) = outcome.limits.get(trial) { p.lead.wordy { (limit_text(&limit.verdict)) } }
+            @if let Some((limit, one)) = outcome.limits.get(trial).zip(trials.get(trial)) {
+                p.lead.wordy { (one.trial.label()) " is " (limit_text(&limit.verdict)) }
+            }
         }
         form.search method="get" {
             label { "variant " select name="trial" { @for (at, one) in trials.iter().enumerate() {

@@ -2,7 +2,7 @@
 //!
 //! In ([`import`]): JSON in the formats of `formats/`, recognised by its members; `documents.rs` streams it and bounds
 //! memory. Or metrics in the formats of
-//! `metrics/`, also of a Prometheus server. Out: OTLP's JSON and Jaeger's (`out`), rows of a view, also as Parquet, OTLP over HTTP to a receiver ([`send`]), and the
+//! `metrics/`, also of a Prometheus server. Out: OTLP's JSON and Jaeger's (`out`), rows of a view, OTLP over HTTP to a receiver ([`send`]), and the
 //! evidence on which findings are based. Invalid records are counted and named with their place. Nothing here decides
 //! which records are kept; that is up to the [`crate::Store`].
 //!
@@ -17,7 +17,6 @@ mod import;
 mod kinds;
 mod metrics;
 mod out;
-mod parquet_file;
 mod rows;
 mod send;
 #[cfg(test)]
@@ -29,6 +28,5 @@ pub use feed::ImportCounts;
 pub use import::{Error as ImportError, import};
 pub use metrics::{Mapping, PrometheusQuery, import_graph, import_prometheus};
 pub use out::{Error as ExportError, ExportCounts, Signal, write_jaeger, write_otlp};
-pub use parquet_file::write_parquet;
 pub use rows::{RowFormat, write_rows};
 pub use send::{BATCH_RECORDS, Error as SendError, SendCounts, send};

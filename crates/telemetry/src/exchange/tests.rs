@@ -11,15 +11,13 @@ use narrows_model::load::{LatencyFigures, LoadProgram, LoadSecond, ReportedLoad}
 use narrows_model::run::{Environment, Run, RunState, Trial, TrialState, Validity};
 use narrows_model::series::{LogLine, LogStream, Point, SeriesKey};
 use narrows_model::trace::{Span, SpanKind, SpanStatus, Trace};
-use parquet::file::reader::{FileReader, SerializedFileReader};
-use parquet::record::Field;
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
 use super::*;
 use crate::http::Url;
 use crate::otlp::{Receiver, Weights};
-use crate::run_file::{EXPORTED_VIEWS, Reader, Recorder, RunFile};
+use crate::run_file::{Reader, Recorder, RunFile};
 use crate::{KeptCounts, Receipt, Store, normalise};
 
 /// Remembers everything.
@@ -308,36 +306,6 @@ fn rows_of_views_are_written() {
     let first: Value = serde_json::from_str(json.lines().next().unwrap()).unwrap();
     assert_eq!((json.lines().count(), first["trial"].as_i64()), (held().spans.len(), Some(1)));
     assert!(rows("strings", RowFormat::Csv).is_err(), "only views for people");
-}
-
-#[test]
-fn every_view_is_the_same_as_parquet() {
-    let (_folder, path) = run_file(&held());
-    let reader = Reader::open(&path).unwrap();
-    for view in EXPORTED_VIEWS {
-        let (mut lines, mut parquet) = (Vec::new(), Vec::new());
-        write_rows(&reader, view, &[1], RowFormat::JsonLines, &mut lines).unwrap();
-        let written = write_parquet(&reader, view, &[1], &mut parquet).unwrap();
-        let lines: Vec<Value> =
-            lines.split(|byte| *byte == b'\n').filter_map(|line| serde_json::from_slice(line).ok()).collect();
-        let file = SerializedFileReader::new(bytes::Bytes::from(parquet)).unwrap();
-        let rows: Vec<_> = file.get_row_iter(None).unwrap().map(Result::unwrap).collect();
-        assert_eq!((written.records as usize, rows.len()), (lines.len(), lines.len()), "{view}");
-        for (row, line) in rows.iter().zip(&lines) {
-            for (name, field) in row.get_column_iter() {
-                let expected = &line[name];
-                let is_same = match field {
-                    Field::Null => expected.is_null(),
-                    Field::Bool(value) => expected.as_bool() == Some(*value),
-                    Field::Long(number) => expected.as_i64() == Some(*number),
-                    Field::Double(number) => expected.as_f64() == Some(*number),
-                    Field::Str(text) => expected.as_str().map_or_else(|| expected.to_string(), str::to_owned) == *text,
-                    _ => false,
-                };
-                assert!(is_same, "{view}.{name}: {field:?}, expected {expected}");
-            }
-        }
-    }
 }
 
 #[test]

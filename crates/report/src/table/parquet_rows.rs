@@ -1,6 +1,6 @@
-//! The rows of a view as Apache Parquet, which ClickHouse, DuckDB, Spark and pandas read.
+//! Rows of a view as Apache Parquet, which ClickHouse, DuckDB, Spark and pandas read.
 //!
-//! Rows are written in groups as they are read, so a file may be larger than memory. Parquet wants to know the type of a column
+//! Rows are written in groups as they come, so a file may be larger than memory. Parquet wants to know the type of a column
 //! before its first value and SQLite does not say it: it is the type of the values in the first group.
 
 use std::io::{self, Write};
@@ -15,43 +15,12 @@ use parquet::file::properties::WriterProperties;
 use parquet::file::writer::{SerializedColumnWriter, SerializedFileWriter};
 use parquet::schema::types::Type;
 
-use super::out::{Error, ExportCounts};
-use crate::run_file::Reader;
-
 /// Rows of a group.
 const GROUP_ROWS: usize = 32_768;
 /// Bytes of text that a group may have before it is written early.
 const GROUP_TEXT_BYTES: usize = 64 << 20;
 /// Columns of instants, in nanoseconds since the Unix epoch.
 const INSTANTS: [&str; 6] = ["time_ns", "start_ns", "end_ns", "intended_ns", "sent_ns", "done_ns"];
-
-/// Writes the rows of a view, of the trials in turn, as one Parquet file, compressed with Snappy. Every column may have nulls;
-/// instants are timestamps in UTC with nanoseconds, ids are hexadecimal text.
-///
-/// # Errors
-/// When the run file cannot be read or has no such view, or `out` cannot be written; or when a column has text after numbers.
-pub fn write_parquet(
-    reader: &Reader,
-    view: &str,
-    trials: &[i64],
-    out: &mut (dyn Write + Send),
-) -> Result<ExportCounts, Error> {
-    let mut written = ExportCounts::default();
-    let file = std::cell::RefCell::new(ParquetFile::new(view, out));
-    for trial in trials {
-        let mut head = |names: Vec<String>| -> io::Result<()> {
-            file.borrow_mut().name(names);
-            Ok(())
-        };
-        let mut row = |cells: Vec<Cell>| -> io::Result<()> {
-            written.records += 1;
-            file.borrow_mut().push(cells)
-        };
-        reader.each_row(view, *trial, &mut head, &mut row)??;
-    }
-    file.into_inner().close()?;
-    Ok(written)
-}
 
 /// Type of a column's values.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -69,7 +38,9 @@ struct Column {
     cells: Vec<Cell>,
 }
 
-struct ParquetFile<'w> {
+/// A Parquet file that is being written, compressed with Snappy. Every column may have nulls; instants are timestamps in UTC with
+/// nanoseconds, bytes are hexadecimal text.
+pub struct ParquetRows<'w> {
     view: String,
     columns: Vec<Column>,
     text_bytes: usize,
@@ -78,19 +49,24 @@ struct ParquetFile<'w> {
     writer: Option<SerializedFileWriter<&'w mut (dyn Write + Send)>>,
 }
 
-impl<'w> ParquetFile<'w> {
-    fn new(view: &str, out: &'w mut (dyn Write + Send)) -> Self {
+impl<'w> ParquetRows<'w> {
+    /// An empty file for the rows of this view.
+    pub fn new(view: &str, out: &'w mut (dyn Write + Send)) -> Self {
         Self { view: view.to_owned(), columns: Vec::new(), text_bytes: 0, out: Some(out), writer: None }
     }
 
-    /// Takes the names of the columns, which are the same for all trials.
-    fn name(&mut self, names: Vec<String>) {
+    /// Takes the names of the columns; those of a later call are the same.
+    pub fn name(&mut self, names: Vec<String>) {
         if self.columns.is_empty() {
             self.columns = names.into_iter().map(|name| Column { name, kind: Kind::Text, cells: Vec::new() }).collect();
         }
     }
 
-    fn push(&mut self, cells: Vec<Cell>) -> io::Result<()> {
+    /// Adds a row, with a cell for each column.
+    ///
+    /// # Errors
+    /// When the output cannot be written, or a column has text after numbers.
+    pub fn push(&mut self, cells: Vec<Cell>) -> io::Result<()> {
         for (column, cell) in self.columns.iter_mut().zip(cells) {
             self.text_bytes += match &cell {
                 Cell::Text(text) => text.len(),
@@ -129,8 +105,11 @@ impl<'w> ParquetFile<'w> {
         schema.and_then(|schema| SerializedFileWriter::new(out, Arc::new(schema), Arc::new(properties))).map_err(failed)
     }
 
-    /// Writes the last rows, and what a file ends with.
-    fn close(mut self) -> io::Result<()> {
+    /// Writes the last rows and the end of the file.
+    ///
+    /// # Errors
+    /// As [`Self::push`].
+    pub fn close(mut self) -> io::Result<()> {
         let is_rest = self.columns.iter().any(|column| !column.cells.is_empty());
         if is_rest || self.writer.is_none() {
             self.write_group()?;
@@ -247,7 +226,7 @@ mod tests {
 
     fn written(names: &[&str], rows: Vec<Vec<Cell>>) -> io::Result<Vec<u8>> {
         let mut bytes = Vec::new();
-        let mut file = ParquetFile::new("spans", &mut bytes);
+        let mut file = ParquetRows::new("spans", &mut bytes);
         file.name(names.iter().map(|name| (*name).to_owned()).collect());
         for row in rows {
             file.push(row)?;
