@@ -14,6 +14,8 @@ pub(super) enum Unit {
     Bytes,
     /// Things, or things each second.
     Count,
+    /// Anything else.
+    Number,
     /// Processors at work.
     Cores,
     /// Hundredths.
@@ -28,6 +30,7 @@ impl Unit {
             Unit::Duration => "duration",
             Unit::Bytes => "bytes",
             Unit::Count => "count",
+            Unit::Number => "number",
             Unit::Cores => "cores",
             Unit::Percent => "percent",
         }
@@ -117,8 +120,8 @@ impl Axis {
                     &[("B", 1.0), ("KiB", kib), ("MiB", kib.powi(2)), ("GiB", kib.powi(3)), ("TiB", kib.powi(4))],
                 )
             }
-            Unit::Count if tick >= 1000.0 => narrows_model::units::count(tick.round() as u64),
-            Unit::Count | Unit::Cores => plain(tick),
+            Unit::Count | Unit::Number if tick >= 1000.0 => narrows_model::units::count(tick.round() as u64),
+            Unit::Count | Unit::Number | Unit::Cores => plain(tick),
             Unit::Percent => format!("{} %", plain(tick)),
         }
     }
@@ -134,7 +137,7 @@ fn step(high: f64, unit: Unit, ticks: usize) -> f64 {
         }
         Unit::Bytes => 2f64.powf(rough.max(1.0).log2().ceil()),
         Unit::Count => round_up(rough).max(1.0),
-        Unit::Duration | Unit::Cores | Unit::Percent => round_up(rough),
+        Unit::Duration | Unit::Number | Unit::Cores | Unit::Percent => round_up(rough),
     }
 }
 

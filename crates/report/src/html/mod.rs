@@ -35,7 +35,7 @@ use crate::sections::{self, Head};
 
 pub(crate) use blocks::inline;
 pub(crate) use palette::Palette;
-pub use parts::{SCRIPT, STYLE, calls, report, trace, two_traces};
+pub use parts::{SCRIPT, STYLE, calls, chart_over_time, report, trace, two_traces};
 pub(crate) use requests::Request;
 pub(crate) use waterfall::anchor as waterfall_anchor;
 

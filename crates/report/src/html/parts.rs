@@ -5,18 +5,24 @@ use std::collections::BTreeSet;
 use maud::{Markup, html};
 use narrows_diagnose::critical_path::critical_path;
 use narrows_model::comparison::Outcome;
+use narrows_model::table::Table;
 use narrows_model::trace::Trace;
 use narrows_model::units;
 
+use super::axis::{Axis, Unit};
+use super::charts::{self, Chart, Line};
 use super::waterfall::{self, PathIntervals, Scale};
 use super::{Palette, blocks, cut, header};
 use crate::sections::{self, Context};
+use crate::table::{self, TimeLine};
 
 /// Style sheet of the parts.
 pub const STYLE: &str = include_str!("style.css");
 /// Script of the parts, which are whole without it.
 pub const SCRIPT: &str = include_str!("script.js");
 
+/// Points of a line at most.
+const POINTS_MAX: usize = 400;
 /// Rows of the table of a critical path.
 const PATH_ROWS_MAX: usize = 12;
 /// Characters of a span's name there.
@@ -35,6 +41,31 @@ pub fn report(outcome: &Outcome) -> Markup {
 /// another. Trial and level are places in the outcome.
 pub fn calls(outcome: &Outcome, trial: usize, level: usize) -> Option<Markup> {
     sections::calls_under(outcome, trial, level).map(|section| blocks::section(&section))
+}
+
+/// The lines over time that a query requests; `None` if it requests none.
+pub fn chart_over_time(table: &Table) -> Option<Markup> {
+    let lines = table::over_time(table)?;
+    let points = || lines.iter().flat_map(|line| &line.points);
+    let seconds = points().map(|(at, _)| *at).fold(1.0, f64::max);
+    let most = points().map(|(_, value)| *value).fold(0.0, f64::max);
+    let unit = if lines.iter().all(|line| line.is_duration) { Unit::Duration } else { Unit::Number };
+    let classes = (0..lines.len()).map(|at| format!("c{}", at % 8)).collect::<Vec<_>>();
+    let of = |(line, class): (&'_ TimeLine, &'_ String)| (class.clone(), line.name.clone());
+    let legend: Vec<(String, String)> = lines.iter().zip(&classes).map(of).collect();
+    let drawn = lines.iter().zip(&classes).map(|(line, class)| Line::named(&line.name, class, &line.points));
+    Some(charts::figure(&Chart {
+        title: "Over time",
+        x: &Axis::clock(seconds),
+        left: &Axis::linear(most, unit),
+        left_name: "",
+        right: None,
+        lines: drawn.collect(),
+        shaded: &[],
+        levels: Vec::new(),
+        legend: legend.iter().map(|(class, name)| (class.as_str(), name.clone())).collect(),
+        points_max: POINTS_MAX,
+    }))
 }
 
 /// A request from end to end with its critical path. Spans with a marked id, in hexadecimal, stand out.

@@ -24,6 +24,7 @@
     duration: (v) => scaled(v, 1000, ["ns", "µs", "ms", "s"]),
     bytes: (v) => scaled(v, 1024, ["B", "KiB", "MiB", "GiB", "TiB"]),
     count: (v) => Math.round(v).toLocaleString("en"),
+    number: three,
     cores: (v) => v.toFixed(2) + " cores",
     percent: (v) => v.toFixed(0) + " %",
   };

@@ -13,6 +13,7 @@ mod markdown;
 mod parquet_rows;
 
 pub use chart::chart;
+pub(crate) use chart::{TimeLine, over_time};
 pub use comma::csv;
 pub use html::html;
 pub use json::json;

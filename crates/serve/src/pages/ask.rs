@@ -1,18 +1,19 @@
 //! Questions in SQL and KQL, with their results.
 
+use std::collections::BTreeSet;
+
+use axum::response::{IntoResponse, Response};
 use maud::{Markup, PreEscaped, html};
 use narrows_model::table::{Cell, Table};
-use narrows_report::table;
 use narrows_report::text::{Color, Style};
+use narrows_report::{html as report, table};
 use narrows_telemetry::run_file::Reader;
 
-use super::traces::of_trace;
 use crate::address::{self, Parameters};
 use crate::error::Refusal;
 use crate::frame::{Page, with_type};
 use crate::library::{Entry, Library};
 use crate::sql::LIMITS;
-use axum::response::{IntoResponse, Response};
 
 /// Examples, each with its language.
 const EXAMPLES: [(&str, &str, &str); 5] = [
@@ -86,14 +87,15 @@ fn ask(entry: &Entry, question: &str, language: &str) -> Result<Table, Refusal> 
 
 fn result_of(entry: &Entry, form: &Parameters, found: &Table) -> Markup {
     let here = address::run(&entry.name, "/ask");
-    let chart = table::chart(found, Style { width: CHART_WIDTH, color: Color::Never });
+    let drawn = report::chart_over_time(found);
+    let text = || table::chart(found, Style { width: CHART_WIDTH, color: Color::Never });
+    let chart = drawn.or_else(|| text().map(|text| html! { pre.chart-text { (text) } }));
     let link = |column: &str, cell: &Cell| {
         let id = match cell {
             Cell::Text(id) if id.len() == 32 && matches!(column, "trace_id" | "operation_Id") => id,
             _ => return None,
         };
-        let trial = form.get("trial").and_then(|trial| trial.parse().ok()).unwrap_or(1);
-        Some(of_trace(entry, trial, id))
+        Some(address::run(&entry.name, &format!("/traces/any/{}", address::segment(id))))
     };
     html! {
         section {
@@ -103,7 +105,7 @@ fn result_of(entry: &Entry, form: &Parameters, found: &Table) -> Markup {
                 " · " a href=(form.with("as", "csv").behind(&here)) download="result.csv" { "CSV" }
                 " · " a href=(form.behind(&here)) { "link to this question" }
             }
-            @if let Some(chart) = chart { pre.chart-text { (chart) } }
+            @if let Some(chart) = chart { (chart) }
             (table::html(found, &link))
         }
     }
@@ -123,15 +125,13 @@ fn examples(entry: &Entry) -> Markup {
     }
 }
 
-/// Names of tables and columns, for completion.
+/// Names for completion: those of tables, then those of columns.
 fn words() -> String {
-    let mut words: Vec<String> = Vec::new();
-    for table in narrows_query::tables() {
-        words.push(table.name.to_owned());
-        words.extend(table.columns.into_iter().map(|column| column.name));
-    }
-    words.sort_unstable();
-    words.dedup();
+    let tables = narrows_query::tables();
+    let mut words: Vec<&str> = tables.iter().map(|table| table.name).collect();
+    let columns: BTreeSet<&str> =
+        tables.iter().flat_map(|table| &table.columns).map(|column| column.name.as_str()).collect();
+    words.extend(columns.into_iter().filter(|name| tables.iter().all(|table| table.name != *name)));
     words.join(" ")
 }
 

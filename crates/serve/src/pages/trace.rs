@@ -25,10 +25,25 @@ const AROUND_NS: i64 = 1_000_000_000;
 
 pub(super) async fn page(
     State(library): State<Arc<Library>>,
-    Path((run, trial, id)): Path<(String, i64, String)>,
+    Path((run, trial, id)): Path<(String, String, String)>,
     RawQuery(query): RawQuery,
 ) -> Response {
-    apart(move || made(&library.find(&run)?, trial, &id, &Parameters::parse(query.as_deref()))).await
+    apart(move || {
+        let entry = library.find(&run)?;
+        made(&entry, trial_of(&entry, &trial, &id)?, &id, &Parameters::parse(query.as_deref()))
+    })
+    .await
+}
+
+/// The trial that an address names, or the one that has the trace where it names `any`.
+fn trial_of(entry: &Entry, trial: &str, id: &str) -> Result<i64, Refusal> {
+    if let Ok(trial) = trial.parse() {
+        return Ok(trial);
+    }
+    let query = format!("SELECT trial FROM trace_rows WHERE trace_hex = {}", literal(&id.trim().to_ascii_lowercase()));
+    let found = sql::ask(&entry.edition.path, &query)?;
+    let trial = sql::integer(found.rows.first().and_then(|row| row.first()));
+    trial.ok_or_else(|| Refusal::NotFound(format!("The run keeps no trace {id}.")))
 }
 
 fn made(entry: &Entry, trial: i64, id: &str, form: &Parameters) -> Result<Page, Refusal> {
