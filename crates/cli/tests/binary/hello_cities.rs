@@ -109,7 +109,7 @@ fn nodes_share_a_hub_on_each_server_and_all_orchestrations_complete() {
     }
     // A trial is shorter than the time from one export to the next.
     let few = ON_NODES.replace("INTERVAL: \"2000\"", "INTERVAL: \"200\"");
-    let few = few.replace("n: 30000 ", "n: 100 ").replace("n: 5000", "n: 60").replace("runs: 3 ", "runs: 1 ");
+    let few = few.replace("n: 90000 ", "n: 100 ").replace("n: 5000", "n: 60");
     let few =
         few.replace("value: 0.05", "value: 1").replace("nodes: 4\n", "nodes: 2\n").replace("nodes: 12", "nodes: 3");
     let bench = Bench::new(&few);

@@ -3,12 +3,13 @@
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
-use std::process::{Child, Stdio};
+use std::process::{Child, Command, Stdio};
 
+use narrows_testing::{has_programs, is_disabled};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};
 
-use crate::common::{Bench, TIMEOUT, text};
+use crate::common::{Bench, TIMEOUT, end, text};
 use crate::server::{Server, hello};
 
 const EVIL: &str = "</script><script>alert(1)</script>\"'><img src=x onerror=alert(1)>\u{202e}";
@@ -124,6 +125,7 @@ fn a_run_can_be_looked_at_from_all_sides() {
     assert!(pages.page("/runs/b/traces?status=failed").contains("No trace is kept that fits"));
     let trace = pages.page(&format!("/runs/b/traces/1/{TRACE}"));
     assert!(trace.contains("300 ms in 3 spans of one service") && trace.contains("On the critical path"), "{trace}");
+    assert_eq!(pages.page(&format!("/runs/b/traces/any/{TRACE}")), trace);
     let both = pages.page(&format!("/runs/b/traces/1/{TRACE}?with=00000000000000000000000000000002"));
     assert_eq!(both.matches("class=\"waterfall\"").count(), 2);
     assert!(pages.page("/runs/b/map").contains("Operations"));
@@ -298,4 +300,20 @@ fn programs_ask_by_the_model_context_protocol() {
     }
     drop(to);
     assert!(child.wait().unwrap().success());
+}
+
+#[test]
+fn pages_are_used_in_chromium() {
+    if is_disabled("NARROWS_TEST_SKIP_CHROMIUM") || !has_programs(&["chromium", "python3"]) {
+        return;
+    }
+    let bench = Bench::new("");
+    import(&bench, &traces(600, "shop"), "a.narrows");
+    std::fs::write(bench.path("browser.py"), include_str!("../../../../testing/browser.py")).unwrap();
+    std::fs::write(bench.path("pages.py"), include_str!("serve_pages.py")).unwrap();
+    let pages = Pages::start(&bench, ".");
+    let mut command = Command::new("python3");
+    command.args(["pages.py", &format!("http://{}/", pages.host), "a"]).current_dir(bench.path(""));
+    let output = end(command);
+    assert!(output.status.success(), "{}{}", text(&output.stdout), text(&output.stderr));
 }

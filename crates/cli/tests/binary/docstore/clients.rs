@@ -236,7 +236,10 @@ fn the_explorer_in_chromium() {
         name: "docstore-explorer",
         skip_variable: "NARROWS_TEST_SKIP_CHROMIUM",
         needs: &["chromium", "python3"],
-        files: &[("explorer.py", include_str!("../../../../../engines/docstore/tests/clients/browser/explorer.py"))],
+        files: &[
+            ("browser.py", include_str!("../../../../../testing/browser.py")),
+            ("explorer.py", include_str!("../../../../../engines/docstore/tests/clients/browser/explorer.py")),
+        ],
         install: &[],
     };
     check(&program, &["python3", "explorer.py"], &["--throughput", "900"]);
