@@ -8,11 +8,12 @@ use std::ops::Range;
 use std::time::Duration;
 
 use narrows_load::{LoadOutcome, MergedSeconds, PartReport, WindowsUnderWay};
-use narrows_model::load::{ClockOffset, LoadBatch, LoadPlan, LostShare, PartSummary};
+use narrows_model::load::{ClockOffset, DataValues, LoadBatch, LoadPlan, LostShare, PartSummary, Pick};
 use narrows_model::run::Verdict;
 use narrows_model::units;
 use narrows_telemetry::Records;
 
+use crate::Error;
 use crate::messages::{Begun, Given, Report};
 
 /// Threads of agents that may have so many each, of a load that has `total`: one after the other gets one more, and each has
@@ -34,6 +35,18 @@ pub(crate) fn divide(allowed: &[usize], total: usize) -> Vec<Range<usize>> {
         first - size..first
     };
     sizes.into_iter().map(range).collect()
+}
+
+/// An error if a row that is picked once would be missing for some agent.
+pub(crate) fn check_rows(plan: &LoadPlan, agents: usize) -> Result<(), Error> {
+    for source in &plan.data {
+        if let DataValues::Rows { rows, pick: Pick::Once, .. } = &source.values
+            && rows.len() < agents
+        {
+            return Err(Error::TooFewRows { data: source.name.clone(), rows: rows.len(), agents });
+        }
+    }
+    Ok(())
 }
 
 /// A load that agents sent together.

@@ -4,13 +4,13 @@ use std::path::PathBuf;
 
 #[derive(Debug, Clone, Default, clap::Args)]
 pub(crate) struct WatchedArguments {
-    /// Sample this process, and what it starts, as that service; may be given several times
+    /// Sample this process and its children as service NAME; repeatable
     #[arg(long = "pid", value_name = "NAME=PID", value_parser = named_pid)]
     pub(crate) pids: Vec<(String, u32)>,
-    /// Sample the processes of this control group as that service; may be given several times
+    /// Sample the processes of this control group as service NAME; repeatable
     #[arg(long = "cgroup", value_name = "NAME=PATH", value_parser = named_path)]
     cgroups: Vec<(String, PathBuf)>,
-    /// Sample this container of docker or podman, by its name or id, as that service; may be given several times
+    /// Sample this Docker or Podman container (name or ID) as service NAME; repeatable
     #[arg(long = "container", value_name = "NAME=CONTAINER", value_parser = named_container)]
     containers: Vec<(String, PathBuf)>,
 }

@@ -1,4 +1,4 @@
-//! Who may look, and what a browser may do with the pages.
+//! Access rules: which requests are served, and what a browser may load into the pages.
 //!
 //! - On loopback the `Host` of a request has to be loopback too. A stranger's page can have its own name lead to 127.0.0.1
 //!   (DNS rebinding); its requests then come with that name.

@@ -2,9 +2,9 @@
 //!
 //! Everything is HTML that is made here and is whole without JavaScript; the scripts add what a pointer does. Figures come
 //! from where reports have them too: a run is concluded by `narrows_lab`, sections are rendered by `narrows_report`, and
-//! searches are SQL on the views of the run file. Nothing is kept but a few conclusions, in memory.
+//! searches are SQL on the run file. Nothing is kept but a few conclusions, in memory.
 //!
-//! Who may look: `access.rs` keeps other people's pages and machines out.
+//! Access (`access.rs`) is denied to other people's pages and to other machines without the token.
 
 mod access;
 mod address;

@@ -42,6 +42,20 @@ pub(crate) struct Entry {
     pub(crate) edition: Edition,
 }
 
+impl Entry {
+    /// An error if a part of the run is still in the log beside its file, as after a kill: the file alone would lose it.
+    pub(crate) fn require_one_file(&self) -> Result<(), Refusal> {
+        let log = self.edition.path.with_extension("narrows-wal");
+        match log.exists() {
+            false => Ok(()),
+            true => Err(Refusal::Invalid(format!(
+                "A part of the run is still in {}: wait for its end, or continue it with `narrows run --resume`.",
+                log.display()
+            ))),
+        }
+    }
+}
+
 /// A file as it was at a time.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Edition {
@@ -145,6 +159,7 @@ impl Library {
             return Err(Refusal::Invalid(format!("“{name}” cannot be a run's name: {expected}")));
         }
         self.free_to_change(entry)?;
+        entry.require_one_file()?;
         let to = entry.edition.path.with_file_name(format!("{name}.{ENDING}"));
         // A hard link fails where the name is taken; a rename would replace that run.
         let moved =

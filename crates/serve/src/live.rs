@@ -174,7 +174,7 @@ impl Live {
     }
 }
 
-/// Reads until the run is over, or nobody but the list itself is left.
+/// Reads until the run is over or the last viewer has left.
 async fn read_on(live: Arc<Live>, path: PathBuf, sender: watch::Sender<Arc<Progress>>) {
     let mut failures = 0;
     loop {

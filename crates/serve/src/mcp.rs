@@ -281,7 +281,7 @@ impl ServerHandler for Tools {
 }
 
 impl Tools {
-    /// The response that some work makes, which reads files. Its refusal is told to the model, which may ask otherwise.
+    /// Runs work that reads files on a blocking thread. A refusal is a tool error, so that the model can correct its call.
     async fn apart(
         &self,
         work: impl FnOnce(&Library) -> Result<String, Refusal> + Send + 'static,

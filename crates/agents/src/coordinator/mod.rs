@@ -18,7 +18,7 @@ use bytes::{BufMut as _, Bytes, BytesMut};
 use futures_util::StreamExt as _;
 use futures_util::future::{join_all, try_join_all};
 use narrows_load::{Clock, LoadPart, can_be_taken_over, second_after, second_at, threads};
-use narrows_model::load::{ClockOffset, DataValues, LoadBatch, LoadPlan, Pick};
+use narrows_model::load::{ClockOffset, LoadBatch, LoadPlan};
 use narrows_nats::NatsAddress;
 use narrows_telemetry::Records;
 use tokio::runtime::{Builder, Runtime};
@@ -27,7 +27,7 @@ use crate::Error;
 use crate::framing::{self, Assembler, COMPRESSED_BYTES_MAX};
 use crate::link::{Link, json};
 use crate::messages::{Alive, Assignment, Begun, Given, Lost, Report, Sees, Stop, Watch, WatchedReplica};
-use crate::parts::{Parts, divide};
+use crate::parts::{Parts, check_rows, divide};
 use crate::selector::Selector;
 use crate::subjects;
 use choice::{Chosen, Found};
@@ -542,18 +542,6 @@ async fn assign(link: &Link, load: DividedLoad<'_>, id: i64, number: usize, give
         alone_ms: ALONE.as_millis() as u64,
     };
     link.ask::<()>(&given.agent, "work", json(&assignment)).await
-}
-
-/// An error if a row that is picked once would be missing for some agent.
-fn check_rows(plan: &LoadPlan, agents: usize) -> Result<(), Error> {
-    for source in &plan.data {
-        if let DataValues::Rows { rows, pick: Pick::Once, .. } = &source.values
-            && rows.len() < agents
-        {
-            return Err(Error::TooFewRows { data: source.name.clone(), rows: rows.len(), agents });
-        }
-    }
-    Ok(())
 }
 
 #[cfg(test)]

@@ -382,7 +382,7 @@ fn fewer_rows_than_agents_are_refused() {
     assert_eq!(received(&server).len(), 0);
 }
 
-/// Runs the experiment with agents, on a disk of its own that is too small.
+/// Script that runs the experiment with agents and writes its run file to a 1 MiB disk.
 const ON_A_SMALL_DISK: &str = r#"
 mount -t tmpfs -o size=1m none small || exit 3
 "$0" run --agents 2 --out small/run.narrows

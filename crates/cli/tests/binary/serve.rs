@@ -161,6 +161,9 @@ fn runs_are_renamed_and_deleted_by_own_pages_only() {
     assert_eq!(rename("Origin: http://evil.example\r\n", "b"), 403);
     assert_eq!(rename("Sec-Fetch-Site: cross-site\r\n", "b"), 403);
     assert_eq!(rename(&own, "..%2Fb"), 400);
+    std::fs::write(bench.path("a.narrows-wal"), "rows that a killed run left").unwrap();
+    assert_eq!((rename(&own, "b"), pages.get("/runs/a/download").status), (400, 400), "its log would be lost");
+    std::fs::remove_file(bench.path("a.narrows-wal")).unwrap();
     assert_eq!(rename(&own, "b"), 303);
     assert!(bench.path("b.narrows").exists() && !bench.path("a.narrows").exists());
     let delete = |body: &str| pages.send("POST", "/runs/b/delete", &own, body).status;

@@ -107,7 +107,7 @@ impl<'a> Cpu<'a> {
         replicas.filter_map(share).max_by(f64::total_cmp)
     }
 
-    /// Cores of the machine that a replica runs on; `None` if nobody has looked at it.
+    /// Cores of the machine that a replica runs on; `None` if it was not sampled.
     fn machine_cores(&self, instance: &ServiceInstance, interval: &Interval) -> Option<f64> {
         match instance.machine {
             Machine::Here => Some(f64::from(self.trial.cores.max(1))),

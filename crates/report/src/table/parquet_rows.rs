@@ -161,7 +161,7 @@ fn put<T: DataType>(
     to.typed::<T>().write_batch(&values, Some(levels), None).map(|_| ()).map_err(failed)
 }
 
-/// The type that holds all of these; text where there is none.
+/// Common type of the cells; text if they have none or are all null.
 fn kind(cells: &[Cell]) -> Kind {
     let of = |cell: &Cell| match cell {
         Cell::Null => None,

@@ -25,11 +25,7 @@ pub(super) async fn download(State(library): State<Arc<Library>>, Path(run): Pat
     apart(move || {
         let entry = library.find(&run)?;
         let path = &entry.edition.path;
-        if path.with_extension("narrows-wal").exists() {
-            return Err(Refusal::Invalid(
-                "A part of the run is still beside its file: download it when it has ended.".to_owned(),
-            ));
-        }
+        entry.require_one_file()?;
         let file = std::fs::File::open(path);
         let file = file.map_err(|source| Refusal::Io { what: format!("read {}", path.display()), source })?;
         let length = file.metadata().map_or(entry.edition.bytes, |meta| meta.len());

@@ -1,4 +1,4 @@
-//! The pages, each in a file of its own, and their routes.
+//! Pages, one file each, and their routes.
 
 mod ask;
 mod assets;
@@ -60,7 +60,7 @@ fn of_run<P: IntoResponse + Send + 'static>(
     })
 }
 
-/// The response that some work makes, which may read files and compute for long.
+/// Runs work that may read files or compute for long on a blocking thread, and responds with its page.
 async fn apart<P: IntoResponse + Send + 'static>(
     work: impl FnOnce() -> Result<P, Refusal> + Send + 'static,
 ) -> Response {
