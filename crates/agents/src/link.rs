@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use async_nats::connection::State;
-use async_nats::jetstream::context::{AccountErrorKind, CreateStreamErrorKind, GetStreamErrorKind};
+use async_nats::jetstream::context::{AccountErrorKind, CreateStreamErrorKind, GetStreamErrorKind, PublishErrorKind};
 use async_nats::jetstream::message::PublishMessage;
 use async_nats::jetstream::stream::{Config, LastRawMessageErrorKind, StorageType};
 use async_nats::jetstream::{Context, ContextBuilder, ErrorCode};
@@ -32,6 +32,8 @@ const PAUSE: Duration = Duration::from_millis(200);
 const KEPT_FOR: Duration = Duration::from_secs(48 * 3600);
 /// The most bytes that are kept of a trial.
 const STREAM_BYTES_MAX: i64 = 4 << 30;
+/// How long a stream may be away before it is taken for removed: servers that begin again take a while to find theirs.
+const AWAY_MAX: Duration = Duration::from_secs(10);
 /// For so long a message that is sent again is recognised.
 const SENT_AGAIN_WITHIN: Duration = Duration::from_secs(10 * 60);
 
@@ -166,7 +168,8 @@ impl Link {
     /// so before a server could be reached.
     ///
     /// # Errors
-    /// Reason of the server against it, once `is_over` says so.
+    /// Reason of the server against it, once `is_over` says so, or once the stream has been away for longer than a server takes
+    /// to begin again: its coordinator has removed it.
     pub(crate) async fn report(
         &self,
         subject: &str,
@@ -174,17 +177,21 @@ impl Link {
         message: Bytes,
         is_over: impl Fn() -> bool,
     ) -> Result<Option<u64>, String> {
+        let mut away: Option<Instant> = None;
         loop {
             let message = PublishMessage::build().payload(message.clone()).message_id(id);
-            let failed = match self.context.send_publish(subject.to_owned(), message).await {
-                Ok(sent) => match sent.await {
-                    Ok(added) => return Ok(Some(added.sequence)),
-                    Err(error) => innermost(&error),
-                },
-                Err(error) => innermost(&error),
+            let sent = match self.context.send_publish(subject.to_owned(), message).await {
+                Ok(sent) => sent.await,
+                Err(error) => Err(error),
             };
-            if is_over() {
-                return if self.is_connected() { Err(failed) } else { Ok(None) };
+            let error = match sent {
+                Ok(added) => return Ok(Some(added.sequence)),
+                Err(error) => error,
+            };
+            let is_away = self.is_connected() && error.kind() == PublishErrorKind::StreamNotFound;
+            away = away.or(is_away.then(Instant::now)).filter(|_| is_away);
+            if is_over() || away.is_some_and(|since| since.elapsed() > AWAY_MAX) {
+                return if self.is_connected() { Err(innermost(&error)) } else { Ok(None) };
             }
             tokio::time::sleep(PAUSE).await;
         }

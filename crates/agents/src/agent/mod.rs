@@ -227,6 +227,7 @@ impl Agent {
     fn take_plan(&mut self, payload: &[u8]) -> Response<()> {
         let line = payload.iter().position(|byte| *byte == b'\n').ok_or("a piece of a plan without its trial")?;
         let (run, trial): (String, i64) = read(&payload[..line])?;
+        self.heard = Instant::now();
         let is_same = |incoming: &Incoming| incoming.run == run && incoming.trial == trial;
         if !self.incoming.as_ref().is_some_and(is_same) {
             self.incoming = Some(Incoming { run, trial, assembler: Assembler::default(), plan: None });

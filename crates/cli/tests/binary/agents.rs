@@ -352,8 +352,14 @@ fn what_agents_cannot_do_is_said_and_none_goes_on() {
     assert!(text(&again.stderr).contains("two agents are named one"), "{}", text(&again.stderr));
 
     let mut command = farm.command(&["run", "--agents", "1", "--out", "stopped.narrows"]);
-    let mut running = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
-    eventually("the load", || received(&server).len() > 20);
+    let mut running = command.stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
+    eventually("the load", || {
+        if let Some(status) = running.try_wait().unwrap() {
+            let said = std::io::read_to_string(running.stderr.take().unwrap()).unwrap();
+            panic!("ended with {status} before its load began: {said}");
+        }
+        received(&server).len() > 20
+    });
     let pid = i32::try_from(running.id()).ok().and_then(Pid::from_raw).unwrap();
     kill_process(pid, Signal::INT).unwrap();
     assert_eq!(running.wait().unwrap().code(), Some(2));
