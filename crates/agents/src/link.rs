@@ -32,8 +32,8 @@ const PAUSE: Duration = Duration::from_millis(200);
 const KEPT_FOR: Duration = Duration::from_secs(48 * 3600);
 /// The most bytes that are kept of a trial.
 const STREAM_BYTES_MAX: i64 = 4 << 30;
-/// How long a stream may be away before it is taken for removed: servers that begin again take a while to find theirs.
-const AWAY_MAX: Duration = Duration::from_secs(10);
+/// How long a stream may be missing before it counts as removed: a server that restarts takes a while to load its streams.
+const MISSING_MAX: Duration = Duration::from_secs(10);
 /// For so long a message that is sent again is recognised.
 const SENT_AGAIN_WITHIN: Duration = Duration::from_secs(10 * 60);
 
@@ -168,8 +168,8 @@ impl Link {
     /// so before a server could be reached.
     ///
     /// # Errors
-    /// Reason of the server against it, once `is_over` says so, or once the stream has been away for longer than a server takes
-    /// to begin again: its coordinator has removed it.
+    /// Reason of the server against it, once `is_over` says so, or once the stream has been missing for longer than a server takes
+    /// to restart: its coordinator has removed it.
     pub(crate) async fn report(
         &self,
         subject: &str,
@@ -177,7 +177,7 @@ impl Link {
         message: Bytes,
         is_over: impl Fn() -> bool,
     ) -> Result<Option<u64>, String> {
-        let mut away: Option<Instant> = None;
+        let mut missing_since: Option<Instant> = None;
         loop {
             let message = PublishMessage::build().payload(message.clone()).message_id(id);
             let sent = match self.context.send_publish(subject.to_owned(), message).await {
@@ -188,9 +188,9 @@ impl Link {
                 Ok(added) => return Ok(Some(added.sequence)),
                 Err(error) => error,
             };
-            let is_away = self.is_connected() && error.kind() == PublishErrorKind::StreamNotFound;
-            away = away.or(is_away.then(Instant::now)).filter(|_| is_away);
-            if is_over() || away.is_some_and(|since| since.elapsed() > AWAY_MAX) {
+            let is_missing = self.is_connected() && error.kind() == PublishErrorKind::StreamNotFound;
+            missing_since = missing_since.or(is_missing.then(Instant::now)).filter(|_| is_missing);
+            if is_over() || missing_since.is_some_and(|since| since.elapsed() > MISSING_MAX) {
                 return if self.is_connected() { Err(innermost(&error)) } else { Ok(None) };
             }
             tokio::time::sleep(PAUSE).await;
